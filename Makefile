@@ -1,0 +1,68 @@
+# The project's commands. Each sets up what it needs in .venv, on any machine with Python 3.11 or newer.
+# Without make (Windows): the same commands with plain pip stand in README.md and CONTRIBUTING.md.
+
+PYTHON ?= python3
+JOBS   ?= 2
+ARGS   ?=
+BIN     = .venv/bin
+PIP     = $(BIN)/python -m pip --disable-pip-version-check
+
+unexport PYTHONPATH # nothing outside .venv counts
+
+help:
+	@echo "make run      five formulas: their mathematics, and their matrices on a sentence"
+	@echo "make test     everything that must hold: style, types, tests, doctests, documents"
+	@echo "make lint     style and types alone"
+	@echo "make format   rewrite the code in the house style"
+	@echo "make claims   run the ledger of claims"
+	@echo "make bench    the measurements in bench/"
+	@echo "make clean    remove .venv, caches and builds"
+	@echo
+	@echo "PYTHON=python3.12 chooses the interpreter, JOBS=4 the test processes, ARGS='-k mask' goes to pytest"
+
+run: .venv/regard-cli
+	@$(BIN)/python -m regard
+
+test: lint
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+lint: .venv/regard-dev
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+format: .venv/regard-dev
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+claims: .venv/regard-dev
+	@$(BIN)/regard claims
+
+bench: .venv/regard-dev
+	@ls bench/*.py >/dev/null 2>&1 || { echo "bench/ holds no measurement yet"; exit 1; }
+	@for measurement in bench/*.py; do echo "$$measurement"; $(BIN)/python "$$measurement" || exit 1; done
+
+clean:
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The two marks say what .venv holds: the command without torch, or everything. The second includes the first.
+
+.venv/regard-cli: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing regard and its command into .venv"
+	@$(PIP) install --quiet -c constraints.txt -e '.[cli]'
+	@touch $@
+
+.venv/regard-dev: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing regard and its tools into .venv (with torch and jax: some minutes)"
+	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	@touch .venv/regard-cli $@
+
+.venv/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "regard needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+	  echo "Say which to use: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+
+.PHONY: help run test lint format claims bench clean

@@ -1,0 +1,1 @@
+"""The formula: what may be written, what it means, what follows from it, and how it prints. Knows SymPy, not torch."""

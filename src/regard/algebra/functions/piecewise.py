@@ -1,0 +1,297 @@
+"""abs relu floor minimum maximum where, and the integers' // and %: each beside its derivative."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sympy
+
+from ..errors import FormulaError
+from ..nodes import AtLeastZero
+from .base import Elementary, Interval, Rising, named
+
+
+class Where(Elementary):
+    """where(condition, a, b): a where the condition holds, b elsewhere."""
+
+    name = "where"
+    nargs = 3
+    keeps_integers = True
+    source = {
+        "python": "({1} if {0} else {2})",
+        "numpy": "np.where({0}, {1}, {2})",
+        "torch": "torch.where({0}, {1}, {2})",
+    }
+    latex = r"\begin{{cases}} {1} & \text{{if }} {0} \\ {2} & \text{{otherwise}} \end{{cases}}"
+    mathml = (
+        "<mrow><mo>{{</mo><mtable><mtr><mtd>{1}</mtd><mtd><mtext>if </mtext>{0}</mtd></mtr>"
+        "<mtr><mtd>{2}</mtd><mtd><mtext>otherwise</mtext></mtd></mtr></mtable></mrow>"
+    )
+
+    @classmethod
+    def eval(cls, condition: Any, a: Any, b: Any) -> Any:
+        if condition in (sympy.true, sympy.false):
+            return a if condition == sympy.true else b
+        return a if a == b else None
+
+    def _eval_derivative(self, symbol: Any) -> Any:
+        condition, a, b = self.args
+        return Where(condition, a.diff(symbol), b.diff(symbol))
+
+    @classmethod
+    def scalar(cls, condition: bool, a: Any, b: Any) -> Any:
+        return a if condition else b
+
+    @classmethod
+    def array(cls, xp: Any, condition: Any, a: Any, b: Any) -> Any:
+        return xp.where(condition, a, b)
+
+    @classmethod
+    def bounds(cls, *arguments: Any) -> Interval:
+        (sure, possible), (a_low, a_high), (b_low, b_high) = arguments
+        if sure == possible:
+            return (a_low, a_high) if sure else (b_low, b_high)
+        return min(a_low, b_low), max(a_high, b_high)
+
+
+class Abs(Elementary):
+    """|x|; its derivative at 0 is 0."""
+
+    name = "abs"
+    keeps_integers = True
+    source = {"python": "abs({0})", "numpy": "np.abs({0})", "torch": "torch.abs({0})"}
+    latex = r"\left|{0}\right|"
+    mathml = "<mrow><mo>|</mo>{0}<mo>|</mo></mrow>"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x.is_nonnegative:
+            return x
+        return cls(-x) if x.could_extract_minus_sign() else None
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        x = self.args[0]
+        return Where(~AtLeastZero(-x), sympy.S.One, Where(~AtLeastZero(x), sympy.S.NegativeOne, sympy.S.Zero))
+
+    @classmethod
+    def scalar(cls, x: Any) -> Any:
+        return abs(x)
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.abs(x)
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        ((low, high),) = arguments
+        return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+class Relu(Rising):
+    """max(x, 0); its derivative at 0 is 0."""
+
+    name = "relu"
+    source = {"python": "max({0}, 0.0)", "numpy": "np.maximum({0}, 0.0)", "torch": "torch.relu({0})"}
+    latex = named("relu")
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        return max(x, sympy.S.Zero) if x.is_Number else None
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return Where(~AtLeastZero(-self.args[0]), sympy.S.One, sympy.S.Zero)
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return 0.0 if x <= 0 else x
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.where(x <= 0, xp.zeros_like(x), x)  # NaN stays NaN, and the slope at 0 is 0
+
+
+class Floor(Rising):
+    """The largest integer that is not above x; its derivative is 0."""
+
+    name = "floor"
+    gives_integers = True
+    source = {"python": "math.floor({0})", "numpy": "np.floor({0})", "torch": "torch.floor({0})"}
+    latex = r"\left\lfloor {0} \right\rfloor"
+    mathml = "<mrow><mo>⌊</mo>{0}<mo>⌋</mo></mrow>"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x.is_Number:
+            return sympy.Integer(math.floor(x))
+        return x if x.is_integer else None
+
+    def _eval_is_integer(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return sympy.S.Zero
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return float(math.floor(x)) if math.isfinite(x) else x
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.floor(x)
+
+
+class _Extreme(Elementary):
+    """One of two numbers. Where both are equal the derivative is that of the first in canonical order."""
+
+    nargs = 2
+    keeps_integers = True
+
+    @classmethod
+    def eval(cls, a: Any, b: Any) -> Any:
+        if a == b:
+            return a
+        if a.is_Number and b.is_Number:
+            return cls.scalar(a, b)
+        first, second = sorted((a, b), key=sympy.default_sort_key)
+        return None if (first, second) == (a, b) else cls(first, second)
+
+    def _second_wins(self) -> Any:
+        raise NotImplementedError
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        chosen = Where(self._second_wins(), sympy.S.One, sympy.S.Zero)
+        return chosen if argindex == 2 else 1 - chosen
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        (a_low, a_high), (b_low, b_high) = arguments
+        return cls.scalar(a_low, b_low), cls.scalar(a_high, b_high)
+
+
+class Minimum(_Extreme):
+    """The smaller of two numbers."""
+
+    name = "minimum"
+    source = {"python": "min({0}, {1})", "numpy": "np.minimum({0}, {1})", "torch": "torch.minimum({0}, {1})"}
+    latex = r"\min\left({0}, {1}\right)"
+
+    def _second_wins(self) -> Any:
+        return ~AtLeastZero(self.args[1] - self.args[0])
+
+    @classmethod
+    def scalar(cls, a: Any, b: Any) -> Any:
+        return b if b < a or b != b else a
+
+    @classmethod
+    def array(cls, xp: Any, a: Any, b: Any) -> Any:
+        return xp.where((b < a) | (b != b), b, a)
+
+
+class Maximum(_Extreme):
+    """The larger of two numbers."""
+
+    name = "maximum"
+    source = {"python": "max({0}, {1})", "numpy": "np.maximum({0}, {1})", "torch": "torch.maximum({0}, {1})"}
+    latex = r"\max\left({0}, {1}\right)"
+
+    def _second_wins(self) -> Any:
+        return ~AtLeastZero(self.args[0] - self.args[1])
+
+    @classmethod
+    def scalar(cls, a: Any, b: Any) -> Any:
+        return b if b > a or b != b else a
+
+    @classmethod
+    def array(cls, xp: Any, a: Any, b: Any) -> Any:
+        return xp.where((b > a) | (b != b), b, a)
+
+
+class FloorDiv(Elementary):
+    """a // b on integers, rounded down; 0 where b is 0."""
+
+    name = "//"
+    nargs = 2
+    keeps_integers = True
+    source = {"python": "({0} // {1})", "numpy": "({0} // {1})", "torch": "({0} // {1})"}
+    latex = r"\left\lfloor \frac{{{0}}}{{{1}}} \right\rfloor"
+    mathml = "<mrow><mo>⌊</mo><mfrac>{0}{1}</mfrac><mo>⌋</mo></mrow>"
+
+    @classmethod
+    def eval(cls, a: Any, b: Any) -> Any:
+        if b == 0:
+            raise FormulaError("//: the divisor is 0; got a division by the constant 0")
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) // int(b))
+        return a if b == 1 else None
+
+    def _eval_is_integer(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return sympy.S.Zero
+
+    @classmethod
+    def scalar(cls, a: int, b: int) -> int:
+        return a // b if b else 0
+
+    @classmethod
+    def array(cls, xp: Any, a: Any, b: Any) -> Any:
+        nothing = b == 0
+        return xp.where(nothing, xp.zeros_like(a + b), a // xp.where(nothing, xp.ones_like(b), b))
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        (a_low, a_high), (b_low, b_high) = arguments
+        if b_low <= 0 or math.isinf(a_low) or math.isinf(a_high) or math.isinf(b_high):
+            return -math.inf, math.inf
+        corners = [a // b for a in (a_low, a_high) for b in (b_low, b_high)]
+        return min(corners), max(corners)
+
+
+class Mod(Elementary):
+    """a % b on integers, with the sign of b; 0 where b is 0."""
+
+    name = "%"
+    nargs = 2
+    keeps_integers = True
+    source = {"python": "({0} % {1})", "numpy": "({0} % {1})", "torch": "({0} % {1})"}
+    latex = r"{0} \bmod {1}"
+    mathml = "<mrow>{0}<mo>mod</mo>{1}</mrow>"
+
+    @classmethod
+    def eval(cls, a: Any, b: Any) -> Any:
+        if b == 0:
+            raise FormulaError("%: the divisor is 0; got a remainder by the constant 0")
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) % int(b))
+        return sympy.S.Zero if b == 1 else None
+
+    def _eval_is_integer(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return sympy.S.One if argindex == 1 else -FloorDiv(*self.args)
+
+    @classmethod
+    def scalar(cls, a: int, b: int) -> int:
+        return a % b if b else 0
+
+    @classmethod
+    def array(cls, xp: Any, a: Any, b: Any) -> Any:
+        nothing = b == 0
+        return xp.where(nothing, xp.zeros_like(a + b), a % xp.where(nothing, xp.ones_like(b), b))
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        (a_low, a_high), (b_low, b_high) = arguments
+        if b_low == b_high > 0 and not math.isinf(a_low) and a_low // b_low == a_high // b_low:
+            return a_low % b_low, a_high % b_low
+        return min(b_low + 1, 0), max(b_high - 1, 0)
+

@@ -1,0 +1,341 @@
+"""exp log sqrt tanh sigmoid softplus erf gelu cos sin: each beside its derivative."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sympy
+
+from ..nodes import AtLeastZero
+from .base import Elementary, Interval, Rising, calls, guarded, named
+from .piecewise import Where
+
+_exp, _cos, _sin, _tanh = guarded(math.exp), guarded(math.cos), guarded(math.sin), guarded(math.tanh)
+
+
+class Exp(Rising):
+    """eˣ."""
+
+    name = "exp"
+    source = calls("exp")
+    latex = r"\exp\left({0}\right)"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        return sympy.S.One if x == 0 else None
+
+    def _eval_is_positive(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return self
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return float(_exp(x))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.exp(x)
+
+
+class Log(Rising):
+    """The natural logarithm; log 0 = −∞, NaN below."""
+
+    name = "log"
+    source = calls("log")
+    latex = r"\log\left({0}\right)"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        return sympy.S.Zero if x == 1 else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return 1 / self.args[0]
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return -math.inf if x == 0 else float(guarded(math.log)(x))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.log(x)
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        ((low, high),) = arguments
+        return cls.scalar(max(low, 0.0)), cls.scalar(max(high, 0.0))
+
+
+class Sqrt(Rising):
+    """√x, NaN below 0; its derivative at 0 is taken as 0."""
+
+    name = "sqrt"
+    source = calls("sqrt")
+    latex = r"\sqrt{{{0}}}"
+    mathml = "<msqrt>{0}</msqrt>"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x.is_Rational and x >= 0:
+            root = sympy.Rational(math.isqrt(x.p), math.isqrt(x.q))
+            return root if root**2 == x else None
+        return None
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        x = self.args[0]
+        return 1 / (2 * self) if x.is_positive else Where(~AtLeastZero(-x), 1 / (2 * self), sympy.S.Zero)
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return float(guarded(math.sqrt)(x))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        # automatic differentiation must not meet √0, whose slope is infinite
+        zero = x == 0
+        return xp.where(zero, xp.zeros_like(x), xp.sqrt(xp.where(zero, xp.ones_like(x), x)))
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        ((low, high),) = arguments
+        return cls.scalar(max(low, 0.0)), cls.scalar(max(high, 0.0))
+
+
+class Tanh(Rising):
+    """(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)."""
+
+    name = "tanh"
+    source = calls("tanh")
+    latex = r"\tanh\left({0}\right)"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x == 0:
+            return sympy.S.Zero
+        return -cls(-x) if x.could_extract_minus_sign() else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return 1 - self**2
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return float(_tanh(x))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.tanh(x)
+
+
+class Sigmoid(Rising):
+    """1 / (1 + e⁻ˣ)."""
+
+    name = "sigmoid"
+    source = calls("sigmoid", python="sigmoid({0})", numpy="sigmoid({0})")
+    helpers = {
+        "python": '''
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow."""
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+''',
+        "numpy": '''
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow."""
+    return np.exp(-np.logaddexp(0, -x))
+''',
+    }
+    latex = named("sigmoid")
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        return sympy.Rational(1, 2) if x == 0 else None
+
+    def _eval_is_positive(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return self * Sigmoid(-self.args[0])  # 1 − σ(x) = σ(−x), without the cancellation
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        small = _exp(-abs(x))
+        return float((1 if x >= 0 else small) / (1 + small))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.exp(-xp.logaddexp(xp.zeros_like(x), -x))
+
+
+class Softplus(Rising):
+    """log(1 + eˣ)."""
+
+    name = "softplus"
+    source = {
+        "python": "softplus({0})",
+        "numpy": "np.logaddexp(0, {0})",
+        "torch": "torch.nn.functional.softplus({0})",
+    }
+    helpers = {
+        "python": '''
+def softplus(x):
+    """log(1 + exp(x)), without overflow."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+''',
+    }
+    latex = named("softplus")
+
+    def _eval_is_positive(self) -> bool:
+        return True
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return Sigmoid(self.args[0])
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return max(x, 0.0) + math.log1p(_exp(-abs(x))) if x == x else x
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.logaddexp(x, xp.zeros_like(x))
+
+
+class Erf(Rising):
+    """The error function 2/√π ∫₀ˣ e^(−t²) dt."""
+
+    name = "erf"
+    source = calls("erf", numpy="erf({0})")
+    helpers = {
+        "numpy": '''
+erf = np.vectorize(math.erf, otypes=[float])  # NumPy has no error function of its own
+''',
+    }
+    latex = named("erf")
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x == 0:
+            return sympy.S.Zero
+        return -cls(-x) if x.could_extract_minus_sign() else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return sympy.Float(2 / math.sqrt(math.pi)) * Exp(-self.args[0] ** 2)
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return math.erf(x)
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.erf(x)
+
+
+class Gelu(Elementary):
+    """x Φ(x), with Φ the normal distribution function."""
+
+    name = "gelu"
+    source = {
+        "python": "gelu({0})",
+        "numpy": "gelu({0})",
+        "torch": "torch.nn.functional.gelu({0})",
+    }
+    helpers = {
+        "python": '''
+def gelu(x):
+    """x times the normal distribution function at x."""
+    return x * (1 + math.erf(x / math.sqrt(2))) / 2
+''',
+        "numpy": '''
+def gelu(x):
+    """x times the normal distribution function at x."""
+    return x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+''',
+    }
+    latex = named("gelu")
+    lowest = (-0.7517915246935645, -0.16997120747990369)  # where it turns, and its value there
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        return sympy.S.Zero if x == 0 else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        x = self.args[0]
+        density = sympy.Float(1 / math.sqrt(2 * math.pi)) * Exp(-(x**2) / 2)
+        return (1 + Erf(x / Sqrt(2))) / 2 + x * density
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return 0.0 if x == -math.inf else x * (1 + math.erf(x / math.sqrt(2))) / 2
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return x * (1 + xp.erf(x / math.sqrt(2))) / 2
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        ((low, high),) = arguments
+        turn, value = cls.lowest
+        ends = cls.scalar(low), cls.scalar(high)
+        return (value if low <= turn <= high else min(ends)), max(ends)
+
+
+class _Wave(Elementary):
+    """A function between −1 and 1."""
+
+    @classmethod
+    def bounds(cls, *arguments: Interval) -> Interval:
+        ((low, high),) = arguments
+        return (cls.scalar(low), cls.scalar(low)) if low == high else (-1.0, 1.0)
+
+
+class Cos(_Wave):
+    """The cosine of an angle."""
+
+    name = "cos"
+    source = calls("cos")
+    latex = r"\cos\left({0}\right)"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x == 0:
+            return sympy.S.One
+        return cls(-x) if x.could_extract_minus_sign() else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return -Sin(self.args[0])
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return float(_cos(x))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.cos(x)
+
+
+class Sin(_Wave):
+    """The sine of an angle."""
+
+    name = "sin"
+    source = calls("sin")
+    latex = r"\sin\left({0}\right)"
+
+    @classmethod
+    def eval(cls, x: Any) -> Any:
+        if x == 0:
+            return sympy.S.Zero
+        return -cls(-x) if x.could_extract_minus_sign() else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return Cos(self.args[0])
+
+    @classmethod
+    def scalar(cls, x: float) -> float:
+        return float(_sin(x))
+
+    @classmethod
+    def array(cls, xp: Any, x: Any) -> Any:
+        return xp.sin(x)

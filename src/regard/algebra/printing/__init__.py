@@ -1,0 +1,1 @@
+"""A formula as text: our own syntax, Unicode, LaTeX, MathML, and code. Each is one reading of the fold."""

@@ -1,0 +1,214 @@
+"""The public face: a formula that runs.
+
+    y_i = Σ_j w_ij v_j        w_ij = ψ(s_ij) / Z_i        s_ij = score(q_i, k_j, i, j, h, b)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .algebra.errors import CallError, KindError
+from .algebra.expressions import Expression, Mask
+from .algebra.formula import Formula
+from .algebra.masks import causal, given
+from .algebra.parsing import parse as parse_value
+from .algebra.symbols import b, d, dot, h, i, j, sqrt, table
+from .algebra.weights import Weight, softmax
+from .engines.arrays import as_array, is_array, library
+from .engines.call import Call, prepare
+from .engines.plan import ENGINES, Plan, choose
+from .trace import Trace
+
+
+class Gradients(tuple[Any, Any, Any]):
+    """dq, dk, dv, as a tuple of three; the gradients of tables are in `tables`, or by name: `grads["bias"]`."""
+
+    tables: dict[str, Any]
+
+    def __new__(cls, q: Any, k: Any, v: Any, tables: dict[str, Any]) -> Gradients:
+        made = super().__new__(cls, (q, k, v))
+        made.tables = tables
+        return made
+
+    q = property(lambda self: tuple.__getitem__(self, 0), doc="The gradient of q.")
+    k = property(lambda self: tuple.__getitem__(self, 1), doc="The gradient of k.")
+    v = property(lambda self: tuple.__getitem__(self, 2), doc="The gradient of v.")
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.tables[key] if isinstance(key, str) else super().__getitem__(key)
+
+
+class Attention(Formula):
+    """An attention, written once: y_i = Σ_j w_ij v_j with w_ij = ψ(score) / Z_i.
+
+    score:  what compares a query with a key; q·k / √d unless said otherwise
+    weight: how a score becomes a weight; softmax unless said otherwise
+    mask:   the pairs that are admitted; all unless said otherwise
+
+    Call it on arrays (…, positions, width) of NumPy, PyTorch or JAX, or on nested lists; the same kind comes out.
+    Axis −3 is the head `h`, axes before it the batch `b`; three axes are one head. Tables are arguments by name.
+    """
+
+    def __call__(
+        self, q: Any, k: Any, v: Any, *, start: Any = None, totals: bool = False, engine: str = "auto", **tables: Any
+    ) -> Any:
+        """y, with one row for each query.
+
+        start:  the position of the first query; the queries are the last rows of the keys unless said otherwise
+        totals: also return log Z of each row (Z itself where ψ is no exponential)
+        engine: "auto", "python" or "dense"; an engine that is named is used or refused, never replaced
+        """
+        steps = self._attend(q, k, v, start, engine, tables)
+        call = steps.call
+        y = call.restore(call.xp.astype(steps.y, call.dtype), call.queries, int(call.v.shape[3]))
+        return (y, _restored_totals(steps)) if totals else y
+
+    def scores(self, q: Any, k: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Any:
+        """s_ij for every pair of a query and a key, whether or not the mask admits it."""
+        call = prepare(self, q, k, start=start, tables=tables)
+        return call.restore(ENGINES[choose(call, engine).engine].scores(call), call.queries, call.keys)
+
+    def weights(self, q: Any, k: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Any:
+        """w_ij for every pair; exactly 0 where the mask does not admit it."""
+        steps = self._attend(q, k, None, start, engine, tables)
+        return steps.call.restore(steps.weights, steps.call.queries, steps.call.keys)
+
+    def trace(self, q: Any, k: Any, v: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Trace:
+        """Every step with its shape and its values; prints as a diagram."""
+        steps = self._attend(q, k, v, start, engine, tables)
+        scores = self.scores(q, k, start=start, engine=engine, **tables)
+        return Trace.of(self, steps, scores)
+
+    def plan(self, q: Any, k: Any, v: Any = None, *, start: Any = None, engine: str = "auto", **tables: Any) -> Plan:
+        """Which engine would run this call, why not the others, operations and bytes."""
+        return choose(prepare(self, q, k, v, start=start, tables=tables), engine)
+
+    def vjp(self, q: Any, k: Any, v: Any, dy: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Gradients:
+        """The gradients of Σ dy·y for q, k, v and every real table, by the algebra's own derivative."""
+        steps = self._attend(q, k, v, start, engine, tables)
+        call, xp = steps.call, steps.call.xp
+        dy = as_array(dy, "dy")
+        expected = (*call.lead, call.queries, int(call.v.shape[3]))
+        if tuple(dy.shape) != expected:
+            raise CallError(f"dy: has the shape of y, {expected}; got {tuple(dy.shape)}")
+        if library(dy).name != xp.name:
+            raise KindError(f"dy: comes from the library of q, {xp.name}; got {library(dy).name}")
+        dy = xp.reshape(dy, (call.batch, call.heads, call.queries, expected[-1]))
+        found = ENGINES[choose(call, engine).engine].vjp(steps, dy)
+        tables = {name: call.hand_back(found[name]) for name in call.formula.ranks if name in found}
+        return Gradients(*(call.hand_back(found[name]) for name in "qkv"), tables)
+
+    def _attend(self, q: Any, k: Any, v: Any, start: Any, engine: str, tables: dict[str, Any]) -> Any:
+        call = prepare(self, q, k, v, start=start, tables=tables)
+        return ENGINES[choose(call, engine).engine].attend(call)
+
+
+def _restored_totals(steps: Any) -> Any:
+    call: Call = steps.call
+    over = call.formula.weight.over
+    totals = steps.log_total
+    if over is not None and over.node.name == "j":
+        return call.restore(totals, call.queries)
+    return call.hand_back(totals)
+
+
+def parse(text: str) -> Attention | Expression | Mask | Weight:
+    """What `repr` printed, as a value again: an attention, or a part of one. No text is ever evaluated."""
+    value = parse_value(text)
+    return Attention(value.score, value.weight, value.mask) if isinstance(value, Formula) else value
+
+
+def self_attention(
+    x: Any,
+    Wq: Any = None,
+    Wk: Any = None,
+    Wv: Any = None,
+    *,
+    M: Any = None,
+    attention: Attention | None = None,
+    **options: Any,
+) -> Any:
+    """Y from X: every row of x reads every other.
+
+        q = x Wq,  k = x Wk,  v = x Wv        score of a pair: attention's, softmax(q·k / √d) unless said otherwise
+        q = x M,   k = x,     v = x Wv        with M: softmax(x M xᵀ), where M carries its own scale
+
+    x:          (…, N, D): lists, NumPy, PyTorch or JAX
+    Wq, Wk, Wv: (D, d_k), (D, d_k), (D, d_v); without Wv the values are x itself
+    M:          (D, D), in place of Wq and Wk; `dot` in the formula is then x M xᵀ, and `d` the width of x
+    """
+    if (M is None) == (Wq is None) or (Wq is None) != (Wk is None):
+        given_names = ", ".join(name for name, value in (("Wq", Wq), ("Wk", Wk), ("M", M)) if value is not None)
+        raise CallError(f"self_attention: both Wq and Wk, or M alone; got {given_names or 'none of them'}")
+    if attention is None:
+        attention = Attention() if M is None else Attention(score=dot)
+    lists = not is_array(x)
+    rows = as_array(x, "x")
+    matrices = {"Wq": Wq, "Wk": Wk, "Wv": Wv, "M": M}
+    read = {name: _projection(rows, name, matrix) for name, matrix in matrices.items() if matrix is not None}
+    q = rows @ read["M"] if M is not None else rows @ read["Wq"]
+    k = rows if M is not None else rows @ read["Wk"]
+    v = rows if Wv is None else rows @ read["Wv"]
+    return attention(*((array.tolist() for array in (q, k, v)) if lists else (q, k, v)), **options)
+
+
+def _projection(x: Any, name: str, matrix: Any) -> Any:
+    array = as_array(matrix, name)
+    if array.ndim < 2 or array.shape[-2] != x.shape[-1]:
+        raise CallError(
+            f"{name}: (width of x, width of the result), {x.shape[-1]} rows for x {tuple(x.shape)}; "
+            f"got {tuple(array.shape)}{'; transpose it' if array.ndim == 2 and array.shape[-1] == x.shape[-1] else ''}"
+        )
+    if library(array).name != library(x).name:
+        raise KindError(f"{name}: comes from the library of x, {library(x).name}; got {library(array).name}")
+    return array
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """PyTorch's function of that name, on a formula; also for NumPy and JAX.
+
+    attn_mask: True where a pair is admitted, or numbers to add to the score; broadcasts to (…, L, S)
+    is_causal: query i reads keys j ≤ i, counted from the first of each
+    """
+    if dropout_p:
+        raise CallError(f"dropout_p: no engine here drops weights yet; got {dropout_p}; pass 0.0")
+    if attn_mask is not None and is_causal:
+        raise CallError("attn_mask: stands alone or is_causal does; got both; join them into one mask")
+    if query.ndim >= 4 and not enable_gqa and query.shape[-3] != key.shape[-3]:
+        raise CallError(
+            f"enable_gqa: heads differ, query {tuple(query.shape)} and key {tuple(key.shape)}; pass enable_gqa=True"
+        )
+    score = dot / sqrt(d) if scale is None else dot * float(scale)
+    tables: dict[str, Any] = {}
+    mask = causal if is_causal else None
+    if attn_mask is not None:
+        xp = library(attn_mask)
+        if xp.is_bool(attn_mask):
+            mask, tables["attn_mask"] = given("attn_mask"), attn_mask
+        else:
+            score = score + table("attn_mask")[b, h, i, j]
+            tables["attn_mask"] = _laid_out_bias(xp, attn_mask, query, key)
+    return Attention(score, softmax, mask)(query, key, value, start=0, **tables)
+
+
+def _laid_out_bias(xp: Any, bias: Any, query: Any, key: Any) -> Any:
+    """A bias that broadcasts to (…, L, S), as (batch, heads, L, S)."""
+    lead = tuple(query.shape[:-2])
+    full = (*lead, query.shape[-2], key.shape[-2])
+    try:
+        whole = xp.broadcast_to(bias, full)
+    except (ValueError, RuntimeError):
+        raise CallError(f"attn_mask: broadcasts to (…, L, S) {full}; got shape {tuple(bias.shape)}") from None
+    heads = lead[-1] if len(lead) >= 2 else 1
+    return xp.reshape(whole, (-1, heads, *full[-2:]))
+
+

@@ -1,0 +1,159 @@
+"""Array libraries: the array API standard, and the little that it leaves out."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from ..algebra.errors import CallError, KindError
+
+
+class Library:
+    """One array library. Names of the array API standard are its own; the rest is below."""
+
+    name: str = "array"
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.xp, name)
+
+    def erf(self, x: Any) -> Any:
+        """The error function."""
+        raise CallError(f"gelu: {self.name} has no error function; use NumPy, PyTorch or JAX")
+
+    def scatter(self, shape: Sequence[int], indices: tuple[Any, ...], values: Any) -> Any:
+        """An array of zeros to which each value has been added at its place."""
+        raise CallError(f"vjp: {self.name} cannot scatter; use NumPy, PyTorch or JAX")
+
+    def constant(self, x: Any) -> Any:
+        """x, as something that automatic differentiation holds fixed."""
+        return x
+
+    def quiet(self) -> contextlib.AbstractContextManager[Any]:
+        """No warnings about infinities and NaN: they are results here."""
+        return contextlib.nullcontext()
+
+    def known(self, x: Any) -> bool:
+        """Whether the values can be looked at now (not while a compiler traces)."""
+        return True
+
+    def is_real(self, x: Any) -> bool:
+        """Whether the array holds floating-point numbers."""
+        return bool(self.xp.isdtype(x.dtype, "real floating"))
+
+    def is_bool(self, x: Any) -> bool:
+        """Whether the array holds truths."""
+        return bool(self.xp.isdtype(x.dtype, "bool"))
+
+    def is_integer(self, x: Any) -> bool:
+        """Whether the array holds integers."""
+        return bool(self.xp.isdtype(x.dtype, "integral"))
+
+    def working_dtype(self, dtype: Any) -> Any:
+        """The dtype to compute in: the given one, but at least float32."""
+        return self.xp.result_type(dtype, self.xp.float32)
+
+    def device(self, x: Any) -> Any:
+        """Where the array lies."""
+        return array_api_compat.device(x)
+
+
+class NumPy(Library):
+    """NumPy: the oracle."""
+
+    name = "numpy"
+
+    def erf(self, x: Any) -> Any:
+        values = np.vectorize(math.erf, otypes=[float])(x)
+        return values.astype(x.dtype)
+
+    def scatter(self, shape: Sequence[int], indices: tuple[Any, ...], values: Any) -> Any:
+        total = np.zeros(shape, values.dtype)
+        np.add.at(total, indices, values)
+        return total
+
+    def quiet(self) -> contextlib.AbstractContextManager[Any]:
+        return np.errstate(all="ignore")
+
+    def is_real(self, x: Any) -> bool:
+        return bool(x.dtype.kind == "f" or x.dtype.name == "bfloat16")
+
+    def working_dtype(self, dtype: Any) -> Any:
+        return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+
+
+class Torch(Library):
+    """PyTorch, with its automatic differentiation."""
+
+    name = "torch"
+
+    def erf(self, x: Any) -> Any:
+        return self.xp.erf(x)
+
+    def scatter(self, shape: Sequence[int], indices: tuple[Any, ...], values: Any) -> Any:
+        total = self.xp.zeros(tuple(shape), dtype=values.dtype, device=values.device)
+        return total.index_put(indices, values, accumulate=True)
+
+    def constant(self, x: Any) -> Any:
+        return x.detach()
+
+    def known(self, x: Any) -> bool:
+        return not self.xp.compiler.is_compiling()
+
+
+class Jax(Library):
+    """JAX, under its transformations too."""
+
+    name = "jax"
+
+    def erf(self, x: Any) -> Any:
+        from jax.scipy.special import erf
+
+        return erf(x)
+
+    def scatter(self, shape: Sequence[int], indices: tuple[Any, ...], values: Any) -> Any:
+        return self.xp.zeros(tuple(shape), values.dtype).at[indices].add(values)
+
+    def constant(self, x: Any) -> Any:
+        from jax.lax import stop_gradient
+
+        return stop_gradient(x)
+
+    def known(self, x: Any) -> bool:
+        from jax.core import Tracer
+
+        return not isinstance(x, Tracer)
+
+
+LIBRARIES: dict[str, type[Library]] = {"numpy": NumPy, "torch": Torch, "jax": Jax, "jaxlib": Jax}
+
+
+def library(array: Any) -> Library:
+    """The library that an array belongs to."""
+    root = type(array).__module__.partition(".")[0]
+    known = LIBRARIES.get(root, Library)
+    return known(array_api_compat.array_namespace(array))
+
+
+def is_array(value: object) -> bool:
+    """Whether this is an array of some library that follows the standard."""
+    return bool(array_api_compat.is_array_api_obj(value))
+
+
+def as_array(value: object, argument: str) -> Any:
+    """An array as it is; nested lists of numbers as NumPy float64."""
+    if is_array(value):
+        return value
+    if not isinstance(value, list | tuple):
+        raise KindError(f"{argument}: an array or nested lists of numbers; got {type(value).__name__}")
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (ValueError, TypeError) as problem:
+        raise KindError(f"{argument}: nested lists of numbers, all rows of one length; got {problem}") from None

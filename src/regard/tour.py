@@ -1,0 +1,54 @@
+"""Five formulas, their mathematics, and what they attend to in a sentence: what `make run` shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .attention import Attention
+from .zoo import alibi, causal_dot, euclidean, scaled_dot, squared_relu
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SENTENCE = "the cat sat on the mat and the dog sat too"
+HEADS = 8
+STOPS = (
+    ("Similar words read each other: cat, sat and mat share letters.", scaled_dot),
+    ("The same, but no word reads what comes after it.", causal_dot),
+    ("Near words count more; how much, the head decides (this is the first of eight).", alibi),
+    ("Distance in place of the dot product: a word is nearest to itself.", euclidean),
+    ("Another ψ: what is below zero is not read at all.", squared_relu),
+)
+
+
+def tour(console: Console) -> None:
+    """Print the five formulas with their equation and their weights on a sentence."""
+    from rich.text import Text
+
+    from .cli import matrix, show_mathematics
+
+    words = SENTENCE.split()
+    x = np.stack([vectors(words)] * HEADS)[None]  # the same vectors in every head
+    console.print(Text.assemble(("regard", "bold"), ": attention, written once.   "), end="")
+    console.print("y_i = Σ_j w_ij v_j,  w_ij = ψ(s_ij) / Z_i,  s_ij = score(q_i, k_j, i, j, h, b)\n", style="dim", highlight=False)
+    console.print(f"“{SENTENCE}”: each word is a vector of its letters and pairs of letters.\n", highlight=False)
+    for sentence, make in STOPS:
+        attention: Attention = make()
+        console.print(Text(sentence, style="bold"))
+        show_mathematics(attention)
+        console.print(matrix(attention.weights(x, x)[0, 0], words, words))
+        console.print()
+    hint = 'Next: regard formula "softmax(-sqrt(sqdist), mask=j <= i)"   regard zoo   regard claims   regard --help'
+    console.print(hint, style="dim", highlight=False, markup=False)
+
+
+def vectors(words: list[str], length: float = 4.0) -> Any:
+    """Words as centred counts of their letters and neighbouring letters, all of one length."""
+    counts = [Counter([*word, *(a + b for a, b in zip(f"^{word}", f"{word}$", strict=False))]) for word in words]
+    features = sorted(set().union(*counts))
+    raw = np.array([[count[feature] for feature in features] for count in counts], dtype=float)
+    raw -= raw.mean(axis=0)
+    return length * raw / np.linalg.norm(raw, axis=1, keepdims=True)

@@ -1,0 +1,122 @@
+"""Every row of the ledger passes, and fails when what it claims is made untrue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard import claims
+from regard.claims.registry import measured
+from regard.engines import call, dense, python
+
+LEDGER = {claim.id: claim for claim in claims.ledger()}
+FORMULA = "G2 G5 K1 K2 N1 N6 M1 V3 P1 T1 I1 I2 C1".split()
+
+
+@pytest.mark.parametrize("name", LEDGER)
+def test_passes(name: str) -> None:
+    result = measured(LEDGER[name])
+    if result.skipped is not None:
+        pytest.skip(result.skipped)
+    assert result.passed, claims.full(result)
+
+
+def test_rows_of_the_formula_are_there() -> None:
+    assert set(FORMULA) <= set(LEDGER)
+
+
+@pytest.mark.parametrize("name", LEDGER)
+def test_row_is_worded(name: str) -> None:
+    claim = LEDGER[name]
+    assert claim.sentence.endswith(".")
+    assert claim.formula, "the function that measures opens with the formula"
+
+
+def test_wrong_as_stated_shows_the_counterexample_and_the_correction() -> None:
+    wrong = [claim for claim in LEDGER.values() if claim.verdict is claims.Verdict.WRONG and not claim.needs]
+    assert wrong
+    assert not [claim.id for claim in wrong if len(measured(claim).measurements) < 2]
+
+
+def test_numbers_are_the_same_on_every_run() -> None:
+    first, again = (claims.run(["G5", "K2", "N1", "G2", "V3", "P1", "T1", "I2"]) for _ in range(2))
+    assert [result.measurements for result in first] == [result.measurements for result in again]
+
+
+# -- each row can fail -----------------------------------------------------------------------------------------
+
+quotient, forward, mix, started, python_dot = dense._quotient, dense.Dot.forward, dense._mix, call._start, python._dot
+
+
+def too_large(xp: Any, psi: Any, total: Any) -> Any:
+    """Weights that sum to 1.01."""
+    return 1.01 * quotient(xp, psi, total)
+
+
+def unmasked(*_: Any) -> None:
+    """No mask where there is one."""
+
+
+def counts_itself(reading: Any, pair: Any) -> Any:
+    """A score with some of the key's position in it."""
+    scores = forward(reading, pair)
+    return scores + 0.01 * reading.xp.arange(scores.shape[-1], dtype=scores.dtype)
+
+
+def adds_a_feature(*arguments: Any) -> Any:
+    """An output with something that is no value's: the square of it."""
+    mixed = mix(*arguments)
+    return mixed + 0.01 * mixed**2
+
+
+def always_last(formula: Any, xp: Any, start: Any, *sizes: Any) -> Any:
+    """Queries that stand at the end whatever `start` says."""
+    return started(formula, xp, None, *sizes)
+
+
+def scaled(x: Any, y: Any) -> float:
+    return 1.1 * python_dot(x, y)
+
+
+SABOTAGE: list[tuple[Any, str, Callable[..., Any], str]] = [
+    (dense, "_quotient", too_large, "G2 N1 N6 I1"),
+    (dense, "_admitted", unmasked, "N6 M1 I1 P1"),
+    (dense.Dot, "forward", counts_itself, "G5 K1 K2 N1 P1"),
+    (dense, "_mix", adds_a_feature, "V3 T1 I1"),
+    (call, "_start", always_last, "C1"),
+    (python, "_dot", scaled, "I1 I2"),
+]
+
+
+CASES = [(*part, row) for *part, rows in SABOTAGE for row in rows.split()]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong", "row"), CASES, ids=[f"{wrong.__name__}-{row}" for _, _, wrong, row in CASES]
+)
+def test_fails_when_the_engine_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, wrong: Callable[..., Any], row: str
+) -> None:
+    monkeypatch.setattr(owner, name, staticmethod(wrong) if isinstance(owner, type) else wrong)
+    assert measured(LEDGER[row]).status == "failed"
+
+
+def test_every_row_of_the_formula_was_made_to_fail() -> None:
+    assert {row for *_, rows in SABOTAGE for row in rows.split()} == set(FORMULA)
+
+
+def test_engines_that_took_part_are_named() -> None:
+    detail = measured(LEDGER["M1"]).measurements[0].detail
+    assert {"dense on numpy", "python on numpy", "python on lists"} <= set(detail.split(", "))
+
+
+def test_streaming_holds_far_less() -> None:
+    from regard.attention import Attention
+    from regard.claims.rows.programs import peak_bytes
+
+    q = np.ones((1009, 5))
+    attention = Attention()
+    assert peak_bytes(lambda q: attention(q[:7], q, q), q) < peak_bytes(lambda q: attention(q, q, q), q) / 20

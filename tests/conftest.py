@@ -1,0 +1,60 @@
+"""What every test stands on. Environment variables are set here, before the first import of torch or jax."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import settings
+from jaxtyping import install_import_hook
+from sympy.core.function import FunctionClass
+
+IN_WORKER = "PYTEST_XDIST_WORKER" in os.environ  # a worker inherits what the first process has set
+
+# -- numbers ---------------------------------------------------------------------------------------------------
+
+os.environ["JAX_ENABLE_X64"] = "1"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+for library in ("OMP", "MKL", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1" if IN_WORKER else "2")
+
+BFLOAT16_PRODUCT = "import torch; x = torch.ones(256, 256, dtype=torch.bfloat16); x @ x"
+
+
+def announces_amx() -> bool:
+    """Whether the processor says that it multiplies bfloat16 matrices."""
+    try:
+        return "amx_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+def dies_of_bfloat16() -> bool:
+    """Some virtual machines announce AMX and then kill the process that uses it; another process finds out."""
+    return announces_amx() and subprocess.run([sys.executable, "-c", BFLOAT16_PRODUCT], check=False).returncode < 0
+
+
+if not IN_WORKER and "ONEDNN_MAX_CPU_ISA" not in os.environ and dies_of_bfloat16():
+    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"
+
+# -- shapes ----------------------------------------------------------------------------------------------------
+
+if "regard.attention" in sys.modules or "regard.engines" in sys.modules:
+    raise RuntimeError("regard was imported before its shapes could be checked; import it after tests/conftest.py")
+
+
+def class_repr(cls: type) -> str:
+    """SymPy prints a class by its bare name; beartype reads only Python's own way, so ours are printed so."""
+    return type.__repr__(cls) if cls.__module__.startswith("regard.") else cls.__name__
+
+
+FunctionClass.__repr__ = class_repr
+install_import_hook(["regard.attention", "regard.engines"], "beartype.beartype")
+
+# -- random formulas -------------------------------------------------------------------------------------------
+
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")

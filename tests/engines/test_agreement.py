@@ -1,0 +1,147 @@
+"""Every engine, on every kind of array, gives what the equation says; gradients too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from strategies import KEYS, QUERIES, Case, arrays, cases, environment
+
+import regard as rg
+from regard import zoo
+from regard.example import example
+
+CALL = arrays()
+ENV = environment(CALL)
+KINDS = {"numpy": np.asarray, "torch": torch.as_tensor, "jax": jnp.asarray}
+
+
+def close(found: Any, expected: Any, scale: float = 1.0, accuracy: float = 1e-11) -> None:
+    """Equal up to rounding in float64, relative to the largest number in sight."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    largest = max(1.0, scale, float(np.max(np.abs(expected), initial=0, where=np.isfinite(expected))))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=accuracy * largest)
+
+
+def roughness(case: Case) -> float:
+    """How much rounding in the scores grows into the weights."""
+    scores = case.scores(ENV)
+    return 1.0 + float(np.max(np.abs(scores), initial=0, where=np.isfinite(scores)))
+
+
+@settings(max_examples=200)
+@given(cases())
+def test_dense_is_the_equation(case: Case) -> None:
+    scores, weights = case.scores(ENV), case.weights(ENV)
+    tables, scale = case.tables(CALL), roughness(case)
+    close(case.attention.scores(CALL["q"], CALL["k"], **tables), scores, scale)
+    close(case.attention.weights(CALL["q"], CALL["k"], **tables), weights, scale)
+    close(case.attention(CALL["q"], CALL["k"], CALL["v"], **tables), weights @ ENV["v"], scale)
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_python_is_the_equation(case: Case) -> None:
+    y = case.attention(CALL["q"], CALL["k"], CALL["v"], engine="python", **case.tables(CALL))
+    close(y, case.weights(ENV) @ ENV["v"], roughness(case))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
+@given(cases())
+def test_every_array_library_agrees(kind: str, case: Case) -> None:
+    q, k, v = (KINDS[kind](CALL[name]) for name in "qkv")
+    tables = {name: KINDS[kind](value) for name, value in case.tables(CALL).items()}
+    y = case.attention(q, k, v, **tables)
+    assert type(y) is type(q)
+    close(y, case.weights(ENV) @ ENV["v"], roughness(case))
+
+
+@settings(max_examples=100)
+@given(cases())
+def test_vjp_is_automatic_differentiation(case: Case) -> None:
+    tables = case.tables(CALL)
+    leaves = {name: torch.tensor(CALL[name], requires_grad=True) for name in "qkv"}
+    reads = {name: torch.as_tensor(value) for name, value in tables.items()}
+    reads = {name: r.clone().requires_grad_() if r.is_floating_point() else r for name, r in reads.items()}
+    case.attention(*leaves.values(), **reads).backward(torch.as_tensor(CALL["dy"]))
+    gradients = case.attention.vjp(CALL["q"], CALL["k"], CALL["v"], CALL["dy"], **tables)
+    for name, found in zip("qkv", gradients, strict=True):
+        expected = leaves[name].grad
+        close(found, np.zeros_like(CALL[name]) if expected is None else expected, roughness(case) ** 2, 1e-9)
+    for name, found in gradients.tables.items():
+        expected = reads[name].grad
+        close(found, np.zeros_like(CALL[name]) if expected is None else expected, roughness(case) ** 2, 1e-9)
+
+
+@settings(max_examples=25)
+@given(cases())
+def test_vjp_of_python_is_that_of_dense(case: Case) -> None:
+    call, tables = [CALL[name] for name in ("q", "k", "v", "dy")], case.tables(CALL)
+    dense, python = (case.attention.vjp(*call, engine=engine, **tables) for engine in ("dense", "python"))
+    for found, expected in zip([*python, *python.tables.values()], [*dense, *dense.tables.values()], strict=True):
+        close(found, expected, roughness(case) ** 2, 1e-9)
+
+
+@settings(max_examples=40)
+@given(cases(smooth=True))
+def test_vjp_is_the_slope(case: Case) -> None:
+    """⟨∇, u⟩ by the algebra equals the fourth-order difference of Σ dy·y along u."""
+    rng, tables = np.random.default_rng(1), case.tables(CALL)
+    real = {name: value for name, value in (CALL | tables).items() if name in (*"qkv", *tables) and value.dtype.kind == "f"}
+    along = {name: rng.standard_normal(value.shape) for name, value in real.items()}
+
+    def loss(step: float) -> float:
+        moved = {name: CALL[name] + step * along[name] if name in along else CALL[name] for name in (*"qkv", *tables)}
+        return float((case.attention(**moved) * CALL["dy"]).sum())
+
+    gradients = case.attention.vjp(CALL["q"], CALL["k"], CALL["v"], CALL["dy"], **tables)
+    by_name = dict(zip("qkv", gradients, strict=True)) | gradients.tables
+    slope = sum(float((by_name[name] * along[name]).sum()) for name in along)
+    h = 1e-3 / roughness(case)
+    difference = (8 * (loss(h) - loss(-h)) - (loss(2 * h) - loss(-2 * h))) / (12 * h)
+    size = sum(float(np.abs(by_name[name] * along[name]).sum()) for name in along)
+    assert slope == pytest.approx(difference, rel=1e-5, abs=1e-6 * (1 + size))
+
+
+@pytest.mark.parametrize("name", zoo.ENTRIES)
+@pytest.mark.parametrize("kind", [*KINDS, "lists"])
+def test_zoo_agrees_everywhere(name: str, kind: str) -> None:
+    attention = zoo.ENTRIES[name].formula
+    call = example(attention, batch=2, heads=3, n=5, width=7)
+    expected = attention(call.q, call.k, call.v, engine="python", **call.tables)
+    convert = KINDS.get(kind, lambda x: x.tolist())
+    tables = {name: convert(value) if kind != "lists" else value for name, value in call.tables.items()}
+    found = attention(convert(call.q), convert(call.k), convert(call.v), **tables)
+    close(found, expected)
+
+
+@pytest.mark.parametrize("name", zoo.ENTRIES)
+def test_zoo_has_the_right_gradients(name: str) -> None:
+    attention = zoo.ENTRIES[name].formula
+    call = example(attention, batch=2, heads=3, n=5, width=7)
+    dy = np.random.default_rng(1).standard_normal(call.v.shape)
+    leaves = [torch.tensor(x, requires_grad=True) for x in (call.q, call.k, call.v)]
+    tables = {name: torch.tensor(x, requires_grad=x.dtype.kind == "f") for name, x in call.tables.items()}
+    attention(*leaves, **tables).backward(torch.as_tensor(dy))
+    gradients = attention.vjp(call.q, call.k, call.v, dy, **call.tables)
+    for found, leaf in zip(gradients, leaves, strict=True):
+        close(found, leaf.grad)
+    for name, found in gradients.tables.items():
+        close(found, tables[name].grad)
+
+
+def test_torch_gradcheck_twice() -> None:
+    """`dense` on PyTorch is differentiable as often as one likes."""
+    attention = rg.Attention(score=rg.tanh(rg.dot) - rg.sqdist / 7, mask=rg.causal)
+    leaves = [torch.randn(1, 1, n, 2, dtype=torch.float64, requires_grad=True) for n in (3, 3, 3)]
+    assert torch.autograd.gradgradcheck(attention, leaves)
+
+
+def test_the_sizes_are_different_primes() -> None:
+    assert len({QUERIES, KEYS}) == 2

@@ -1,0 +1,202 @@
+"""Who may import whom: the drawn diagram, as a test.
+
+claims  course  experiments  tour  cli              on top
+   zoo  nn  hf  diagnosis  viewer  train            use the public Attention
+              attention                             joins
+    engines.plan ── one engine, another engine      never each other
+    engines.call ── engines.arrays
+               algebra                              imports nothing of ours
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import regard
+
+# -- the diagram -----------------------------------------------------------------------------------------------
+
+ENGINES = "engines.python engines.dense engines.tiled engines.sdpa engines.triton engines.linear engines.ring".split()
+DOOR = "engines.arrays engines.call".split()
+
+ARROWS: dict[str, list[str]] = {
+    "_shapes": [],
+    "algebra": [],
+    "geometry": ["algebra"],
+    "inputs": ["algebra"],
+    "engines": [],
+    "engines.arrays": ["algebra"],
+    "engines.call": ["algebra", "engines.arrays"],
+    **{engine: ["algebra", *DOOR] for engine in ENGINES},
+    "engines.plan": ["algebra", *DOOR, "engines", *ENGINES],
+    "trace": ["algebra", *DOOR],
+    "attention": ["algebra", *DOOR, "engines.plan", "trace"],
+    "example": ["algebra"],
+    "zoo": ["algebra", "attention"],
+    "nn": ["algebra", "attention", "inputs"],
+    "hf": ["algebra", "attention"],
+    "diagnosis": ["algebra", "attention"],
+    "testing": ["diagnosis"],
+    "train": ["algebra", "attention", "geometry", "inputs", "nn"],
+    "viewer": ["algebra", "attention", "hf"],
+}
+TOP = "claims course experiments terminal tour cli __main__".split()  # import all above, and those to their left
+ANYWHERE = ["", "_shapes"]  # the package itself (names, version), and the names of shapes
+
+OPTIONAL = {"torch", "triton", "jax", "jaxtyping", "transformers", "typer", "rich"}  # never needed by an import
+TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
+    "_shapes": {"jaxtyping"},
+    "cli": {"rich", "typer"},
+    "terminal": {"rich"},
+}
+
+# -- reading the source ----------------------------------------------------------------------------------------
+
+SOURCE = Path(inspect.getfile(regard)).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import in the source: the module it names, and whether it runs when the file is imported."""
+
+    module: str
+    line: int
+    at_once: bool
+
+
+def name_of(path: Path) -> str:
+    """`engines.dense` for src/regard/engines/dense.py; a package is named by its folder."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def place_of(module: str) -> str:
+    """Where the module stands in the diagram: the longest name there that it begins with."""
+    names = [*ARROWS, *TOP]
+    found = [name for name in names if module == name or module.startswith(f"{name}.")]
+    return max(found, key=len, default=module)
+
+
+def imports(path: Path) -> list[Import]:
+    return list(_imports(ast.parse(path.read_text(encoding="utf-8")), path, at_once=True))
+
+
+def _imports(node: ast.AST, path: Path, *, at_once: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (Import(alias.name, child.lineno, at_once) for alias in names)
+            case ast.ImportFrom(names=names):
+                yield from (Import(f"{_base(child, path)}.{alias.name}", child.lineno, at_once) for alias in names)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield from _imports(child, path, at_once=False)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                yield from _imports(child, path, at_once=False)
+            case _:
+                yield from _imports(child, path, at_once=at_once)
+
+
+def _base(node: ast.ImportFrom, path: Path) -> str:
+    if node.level == 0:
+        return node.module or ""
+    package = ["regard", *path.relative_to(SOURCE).parts[:-1]]
+    return ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+
+
+def ours(found: Import) -> str | None:
+    """The module of ours that an import names, without the name taken from it."""
+    root, _, rest = found.module.partition(".")
+    if root != "regard":
+        return None
+    while rest and not ((SOURCE / rest.replace(".", "/")).is_dir() or _file(rest).is_file()):
+        rest = rest.rpartition(".")[0]
+    return rest
+
+
+def _file(module: str) -> Path:
+    return (SOURCE / module.replace(".", "/")).with_suffix(".py")
+
+
+def allowed(place: str) -> set[str]:
+    if place in TOP:
+        return {*ARROWS, *TOP[: TOP.index(place)], *ANYWHERE, place}
+    return {*ARROWS[place], *ANYWHERE, place}
+
+
+# -- what must hold --------------------------------------------------------------------------------------------
+
+every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: name_of(path) or "regard")
+
+
+@every_file
+def test_stands_in_the_diagram(path: Path) -> None:
+    name = name_of(path)
+    assert not name or place_of(name) in {*ARROWS, *TOP}, f"{name} has no arrows yet: draw them in ARROWS"
+
+
+@every_file
+def test_imports_follow_the_arrows(path: Path) -> None:
+    if path == SOURCE / "__init__.py":
+        assert not [found for found in imports(path) if ours(found)], "the package names its parts; it imports none"
+        return
+    may = allowed(place_of(name_of(path)))
+    named = [(found.line, module) for found in imports(path) if (module := ours(found)) is not None]
+    assert not [f"line {line}: {module}" for line, module in named if place_of(module) not in may]
+
+
+@every_file
+def test_optional_packages_are_imported_on_demand(path: Path) -> None:
+    barred = OPTIONAL - TRIED_AT_IMPORT.get(name_of(path), set())
+    found = [found for found in imports(path) if found.at_once and found.module.partition(".")[0] in barred]
+    assert not [f"line {one.line}: {one.module}" for one in found]
+
+
+@pytest.mark.parametrize("package", ["torch", "triton", "jax", "numpy", "array_api_compat"])
+def test_algebra_knows_no_array_library(package: str) -> None:
+    inside = [path for path in FILES if place_of(name_of(path)) == "algebra"]
+    assert inside
+    named = [(name_of(path), found.module.partition(".")[0]) for path in inside for found in imports(path)]
+    assert not [module for module, root in named if root == package]
+
+
+def test_no_function_shares_its_name_with_a_folder() -> None:
+    folders = {path.name for path in SOURCE.rglob("*") if path.is_dir()}
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+    functions = [(path, node.name) for path, tree in trees.items() for node in tree.body if hasattr(node, "name")]
+    assert not [f"{name_of(path)}.{name}" for path, name in functions if name in folders]
+
+
+# -- documentation ---------------------------------------------------------------------------------------------
+
+
+@every_file
+def test_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def public_parts(name: str) -> Iterator[tuple[str, Any]]:
+    """A public name, and the public attributes that its class or module adds."""
+    value = getattr(regard, name)
+    yield name, value
+    if isinstance(value, type):
+        inside = {key for base in value.__mro__ if base.__module__.startswith("regard") for key in vars(base)}
+        yield from ((f"{name}.{key}", getattr(value, key)) for key in sorted(inside) if not key.startswith("_"))
+    if isinstance(value, ModuleType):
+        made = {key: part for key, part in vars(value).items() if getattr(part, "__module__", None) == value.__name__}
+        yield from ((f"{name}.{key}", part) for key, part in sorted(made.items()) if not key.startswith("_"))
+
+
+@pytest.mark.parametrize("name", regard.__all__)
+def test_public_name_has_a_docstring(name: str) -> None:
+    documentable = [(part, value) for part, value in public_parts(name) if callable(value) or hasattr(value, "fget")]
+    assert not [part for part, value in documentable if not (inspect.getdoc(value) or "").strip()]
+    assert (inspect.getdoc(getattr(regard, name)) or "").strip()
