@@ -8,6 +8,8 @@
     │   └── TableError      ... a table missing, unused, of the wrong rank, or read outside its range
     └── EngineError         an engine that was asked for by name and cannot do this
     MissingExtra (ImportError)   an optional dependency that is not installed
+
+`except RegardError` catches all but the last.
 """
 
 from __future__ import annotations

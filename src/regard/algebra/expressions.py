@@ -6,33 +6,65 @@ constant without a word; here both are refused, with the way to say what was mea
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NoReturn
 
 import sympy
 from sympy.logic.boolalg import And, Or
 
-from .canonical import at_least_zero, canonical, is_zero, negation, real
+from .canonical import LARGEST_BITS, LARGEST_POWER, at_least_zero, canonical, is_zero, negation, real
 from .errors import FormulaError, KindError
-from .functions import Abs, Floor, FloorDiv, Mod
-from .nodes import Read, is_integral, is_whole, measure, symbols
+from .functions import FUNCTIONS, Abs, Floor, FloorDiv, Mod
+from .nodes import Read, is_integral, is_whole, measure
 
-LARGEST_POWER = 1024
-DEEPEST, LARGEST = 100, 4000  # levels and parts of one expression
+DEEPEST, LARGEST = 40, 1000  # levels and parts of one expression
+NUMPY_OPERATORS = {  # what NumPy calls the operators of Python
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
 
 
-class Expression:
-    """A real number that depends on the query, the key and their places. Immutable, hashable, printable."""
+class Written:
+    """What a person wrote, as a tree: it cannot be changed, prints as it is read, and travels as its text."""
 
     __slots__ = ("node",)
-    __array_ufunc__ = None  # NumPy then leaves `array * expression` to us, and we refuse it
-    __iter__ = None
     node: Any
 
-    def __init__(self, node: Any) -> None:
-        object.__setattr__(self, "node", node)
-
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("an expression cannot be changed; write a new one")
+        raise AttributeError("an expression or mask cannot be changed; write a new one")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        from .parsing import parse
+
+        return parse, (repr(self),)
+
+    def __repr__(self) -> str:
+        from .printing.text import text
+
+        return text(self.node)
+
+    def latex(self) -> str:
+        """LaTeX of it."""
+        from .printing.latex import latex
+
+        return latex(self.node)
+
+
+class Expression(Written):
+    """A real number that depends on the query, the key and their places. Immutable, hashable, printable."""
+
+    __slots__ = ()
+    __iter__ = None
+
+    def __init__(self, node: Any) -> None:
+        if not isinstance(node, sympy.Basic):
+            raise KindError(f"Expression: made by writing one, as in dot / sqrt(d); got {described(node)}")
+        object.__setattr__(self, "node", node)
 
     def __add__(self, other: object) -> Expression:
         return expression(self.node + operand(other, "+"))
@@ -75,6 +107,18 @@ class Expression:
 
     def __rpow__(self, other: object) -> Expression:
         return expression(_power(operand(other, "**"), self.node))
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy asks here for `array * expression` and for `np.sqrt(expression)`."""
+        name = function.__name__
+        if method == "__call__" and name in NUMPY_OPERATORS:
+            left, right = (value if isinstance(value, Expression) else _number(value, name) for value in inputs)
+            return NUMPY_OPERATORS[name](left, right)
+        own = f"regard.{name}" if name in FUNCTIONS else "functions of its own, such as regard.sqrt"
+        raise KindError(f"np.{name}: takes arrays; got {self!r}; for formulas regard has {own}")
+
+    def __getitem__(self, index: object) -> Expression:
+        raise KindError(f'[…]: only a table has entries, all indices at once: table("bias")[h, i - j]; got {self!r}[…]')
 
     def __neg__(self) -> Expression:
         return expression(-self.node)
@@ -119,35 +163,15 @@ class Expression:
     def __bool__(self) -> NoReturn:
         raise KindError(f"condition: {self!r} has no truth value; compare it, as in j <= i, and join with & | ~")
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        from .parsing import parse
 
-        return parse, (repr(self),)
-
-    def __repr__(self) -> str:
-        from .printing.text import text
-
-        return text(self.node)
-
-    def latex(self) -> str:
-        """The expression as LaTeX."""
-        from .printing.latex import latex
-
-        return latex(self.node)
-
-
-class Mask:
+class Mask(Written):
     """Which pairs (i, j) are admitted. Immutable, hashable; join with `&`, `|`, `~`."""
 
-    __slots__ = ("node",)
+    __slots__ = ()
     __array_ufunc__ = None
-    node: Any
 
     def __init__(self, node: Any) -> None:
-        object.__setattr__(self, "node", canonical(node))
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a mask cannot be changed; write a new one")
+        object.__setattr__(self, "node", _bounded(canonical(node), "mask"))
 
     def __and__(self, other: object) -> Mask:
         return Mask(And(self.node, mask(other).node))
@@ -162,6 +186,12 @@ class Mask:
     def __invert__(self) -> Mask:
         return Mask(negation(self.node))
 
+    def _no_number(self, other: object) -> NoReturn:
+        operand(self, "+")  # refuses it, and says how to make a number of it
+        raise KindError(f"mask: {self!r} is no number")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_number
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mask) and bool(self.node == other.node)
 
@@ -170,25 +200,9 @@ class Mask:
 
     def __bool__(self) -> NoReturn:
         raise KindError(
-            f"mask: {self!r} has no single truth value; write & | ~ for and, or, not, "
-            "and (a <= b) & (b <= c) for a <= b <= c"
+            f"mask: {self!r} has no single truth value; write & | ~ for and, or, not, (a <= b) & (b <= c) for "
+            "a <= b <= c, and where, minimum, maximum for if, min, max"
         )
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        from .parsing import parse
-
-        return parse, (repr(self),)
-
-    def __repr__(self) -> str:
-        from .printing.text import text
-
-        return text(self.node)
-
-    def latex(self) -> str:
-        """The mask as LaTeX."""
-        from .printing.latex import latex
-
-        return latex(self.node)
 
 
 # -- the door --------------------------------------------------------------------------------------------------
@@ -196,14 +210,17 @@ class Mask:
 
 def expression(node: Any) -> Expression:
     """A SymPy tree as an expression in canonical form."""
-    made = canonical(node)
-    depth, size = measure(made)
+    return Expression(_bounded(canonical(node), "expression"))
+
+
+def _bounded(node: Any, place: str) -> Any:
+    depth, size = measure(node)
     if depth > DEEPEST or size > LARGEST:
         raise FormulaError(
-            f"expression: at most {DEEPEST} levels and {LARGEST} parts; got {depth} and {size}; "
+            f"{place}: at most {DEEPEST} levels and {LARGEST} parts; got {depth} and {size}; "
             "put what varies into a table"
         )
-    return Expression(made)
+    return node
 
 
 def operand(value: object, place: str) -> Any:
@@ -211,29 +228,35 @@ def operand(value: object, place: str) -> Any:
     if isinstance(value, Expression):
         return value.node
     if isinstance(value, bool | Mask):
-        raise KindError(f"{place}: numbers and expressions go in; got {value!r}; where(mask, 1, 0) makes a number of a mask")
+        whole = place in ("score", "weight")
+        advice = "a mask goes in as mask=" if whole else "where(mask, 1, 0) makes a number of a mask"
+        raise KindError(f"{place}: numbers and expressions go in; got {value!r}; {advice}")
     if isinstance(value, int):
         return canonical(sympy.Integer(value))
     if isinstance(value, float):
         return real(float(value))
-    raise KindError(f"{place}: expressions, int and float go in; got {_described(value)}; {_advice(value)}")
+    raise KindError(f"{place}: expressions, int and float go in; got {described(value)}; {_advice(value)}")
 
 
-def mask(value: object) -> Mask:
-    """A mask that a person wrote, or an error that says what to write instead."""
+def _number(value: object, place: str) -> Expression:
+    return Expression(operand(value, place))
+
+
+def mask(value: object, place: str = "mask") -> Mask:
+    """A mask that a person wrote at `place`, or an error that says what to write instead."""
     if isinstance(value, Mask):
         return value
     if isinstance(value, Expression) and isinstance(value.node, Read):
         return Mask(negation(is_zero(value.node)))
     if isinstance(value, bool):
         raise KindError(
-            f"mask: a relation between expressions, as in j <= i; got the plain bool {value}, which == gives; "
-            "write equal(a, b) for a = b"
+            f"{place}: a relation between expressions, as in j <= i; got the plain bool {value}, which == and != give; "
+            "write equal(a, b) for a = b, and ~equal(a, b) for a ≠ b"
         )
     if isinstance(value, Expression):
-        raise KindError(f"mask: a relation, as in j <= i; got the number {value!r}; write equal(…, 0) or a comparison")
+        raise KindError(f"{place}: a relation, as in j <= i; got the number {value!r}; write equal(…, 0) or compare it")
     advice = 'given("mask") admits pairs by a boolean array of the call' if hasattr(value, "shape") else "write j <= i"
-    raise KindError(f"mask: a relation between expressions, as in j <= i; got {_described(value)}; {advice}")
+    raise KindError(f"{place}: a relation between expressions, as in j <= i; got {described(value)}; {advice}")
 
 
 def index(value: object, place: str) -> Any:
@@ -248,11 +271,6 @@ def index(value: object, place: str) -> Any:
 def equal(a: object, b: object) -> Mask:
     """The pairs where a = b. (`==` compares formulas, and gives a plain bool.)"""
     return Mask(is_zero(operand(a, "equal") - operand(b, "equal")))
-
-
-def depends_on(value: Expression | Mask, *nodes: Any) -> bool:
-    """Whether any of the symbols stands in the expression."""
-    return not symbols(value.node).isdisjoint(nodes)
 
 
 def _quotient(a: Any, b: Any) -> Any:
@@ -278,27 +296,31 @@ def _power(base: Any, exponent: Any) -> Any:
         if base == 0 and exponent < 0:
             raise FormulaError(f"**: 0 has no negative power; got 0 ** {Expression(exponent)!r}")
         if base < 0 and not exponent.is_Integer:
-            raise FormulaError(f"**: a negative number has whole powers only; got {Expression(base**1)!r} ** {exponent}")
-        if base.is_Rational and max(base.p.bit_length(), base.q.bit_length()) * abs(exponent) > LARGEST_POWER + 1:
-            raise FormulaError(f"**: the result has more than {LARGEST_POWER} bits; got {base} ** {exponent}")
+            raise FormulaError(f"**: a negative number has whole powers only; got ({base}) ** ({exponent})")
+        if base.is_Rational and (max(base.p.bit_length(), base.q.bit_length()) - 1) * abs(exponent) > LARGEST_BITS:
+            raise FormulaError(f"**: the result has more than {LARGEST_BITS} bits; got ({base}) ** ({exponent})")
     return base**exponent
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """What was given, in a few words: an array by its shape, a string by its beginning."""
     if isinstance(value, str):
         return f"the string {value[:40]!r}"
     shape = getattr(value, "shape", None)
-    kind = f"{type(value).__module__}.{type(value).__name__}"
+    module = type(value).__module__
+    kind = type(value).__name__ if module == "builtins" else f"{module}.{type(value).__name__}"
     return f"a {kind} of shape {tuple(shape)}" if shape is not None else f"a {kind}"
 
 
 def _advice(value: object) -> str:
     if isinstance(value, str):
-        return 'table("name") reads an array of the call; regard.parse(text) reads a formula'
+        return (
+            'table("name") reads an array of the call; regard.parse(text) reads a formula, regard.softmax is a weight'
+        )
     if isinstance(value, sympy.Basic):
         return 'foreign symbols mean nothing here: use i, j, h, b, H, d, n, or table("name")'
     if getattr(value, "shape", None) == ():
-        return 'float(x) for a constant, or table("name") to pass it with the call'
+        return 'int(x) or float(x) for a constant, or table("name") to pass it with the call'
     if hasattr(value, "shape"):
         return 'write table("name")[…] and pass the array by that name'
     return "use dot, sqdist, cosine, i, j, h, b, H, d, n, numbers and tables"

@@ -8,12 +8,14 @@ A construct that is added here reaches all of them.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import sympy
 from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 
-from .nodes import AtLeastZero, Given, IsZero, Node, Pair, Read, is_integral
+from .functions import Where
+from .nodes import AtLeastZero, Given, IsZero, Node, Pair, Read, is_integral, is_truth
 
 T = TypeVar("T")
 Number = int | float | Fraction
@@ -64,22 +66,24 @@ def _fold(node: Any, algebra: Algebra[T], memo: dict[Any, T]) -> T:
         case sympy.Pow() if is_reciprocal(node):
             return _product(node, algebra, each)
         case sympy.Pow():
-            return algebra.power(*each(node.args))
+            base, exponent = each(node.args)
+            return algebra.power(base, exponent)
         case Read():
             return algebra.read(node, each(node.indices))
+        case Where() if hasattr(algebra, "choose"):
+            chosen: T = algebra.choose(node, memo)  # an algebra may look at the condition before the branches
+            return chosen
         case Node():
             return algebra.apply(node.func, each(node.args))
         case BooleanTrue() | BooleanFalse():
             return algebra.truth(bool(node))
         case AtLeastZero():
-            left, relation, right = sides(node.args[0])
-            return algebra.compare(*each([left]), relation, *each([right]))
+            return _compared(sides(node.args[0]), algebra, memo)
         case Not(args=(AtLeastZero() as inner,)):
-            left, relation, right = sides(-inner.args[0], strict=True)
-            return algebra.compare(*each([left]), relation, *each([right]))
+            return _compared(sides(-inner.args[0], strict=True), algebra, memo)
         case IsZero():
             left, right = balance(node.args[0])
-            return algebra.compare(*each([left]), "==", *each([right]))
+            return _compared((left, "==", right), algebra, memo)
         case Given():
             return algebra.given(node.table)
         case And():
@@ -87,15 +91,27 @@ def _fold(node: Any, algebra: Algebra[T], memo: dict[Any, T]) -> T:
         case Or():
             return algebra.either(each(in_order(node.args)))
         case Not():
-            return algebra.negation(*each(node.args))
+            return algebra.negation(fold(node.args[0], algebra, memo))
     raise TypeError(f"{type(node).__name__} is no part of a formula: {node}")
 
 
+def _compared(relation: tuple[Any, str, Any], algebra: Algebra[T], memo: dict[Any, T]) -> T:
+    left, sign, right = relation
+    return algebra.compare(fold(left, algebra, memo), sign, fold(right, algebra, memo))
+
+
 def _product(node: Any, algebra: Algebra[T], each: Any) -> T:
+    coefficient, above, below = fraction(node)
+    return algebra.product(coefficient, each(above), each(below))
+
+
+@lru_cache(maxsize=16384)
+def fraction(node: Any) -> tuple[Number, tuple[Any, ...], tuple[Any, ...]]:
+    """A product as coefficient · above / below."""
     coefficient, factors = node.as_coeff_mul(rational=False)
-    below = [1 / factor for factor in factors if is_reciprocal(factor)]
-    above = [factor for factor in factors if not is_reciprocal(factor)]
-    return algebra.product(number(coefficient), each(in_order(above)), each(in_order(below)))
+    below = tuple(1 / factor for factor in factors if is_reciprocal(factor))
+    above = tuple(factor for factor in factors if not is_reciprocal(factor))
+    return number(coefficient), in_order(above), in_order(below)
 
 
 def number(value: Any) -> Number:
@@ -110,17 +126,19 @@ def is_reciprocal(node: Any) -> bool:
     return isinstance(node, sympy.Pow) and bool(node.exp.is_Rational and node.exp < 0)
 
 
-def in_order(nodes: Any) -> list[Any]:
+@lru_cache(maxsize=16384)
+def in_order(nodes: tuple[Any, ...]) -> tuple[Any, ...]:
     """Pairs of vectors first, then what depends on indices, numbers last; sums behind simple factors."""
-    return sorted(nodes, key=_rank)
+    return tuple(sorted(nodes, key=_rank))
 
 
 def _rank(node: Any) -> tuple[Any, ...]:
     has_pair = any(isinstance(part, Pair) for part in node.free_symbols)
-    negative = not isinstance(node, sympy.logic.boolalg.Boolean) and bool(node.could_extract_minus_sign())
+    negative = not is_truth(node) and bool(node.could_extract_minus_sign())
     return (bool(node.is_Number), not has_pair, isinstance(node, sympy.Add), negative, sympy.default_sort_key(node))
 
 
+@lru_cache(maxsize=16384)
 def sides(node: Any, *, strict: bool = False) -> tuple[Any, str, Any]:
     """x ≥ 0 (or > 0) as people write it: `j <= i` for i − j ≥ 0, `i - j <= 127` for 127 − i + j ≥ 0."""
     less, more = ("<", ">") if strict else ("<=", ">=")
@@ -134,6 +152,7 @@ def sides(node: Any, *, strict: bool = False) -> tuple[Any, str, Any]:
     return negative - positive, less, constant
 
 
+@lru_cache(maxsize=16384)
 def balance(node: Any) -> tuple[Any, Any]:
     """x = 0 as two sides without a leading minus: ids[i] = ids[j]."""
     constant, positive, negative = _by_sign(node)

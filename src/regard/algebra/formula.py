@@ -16,7 +16,7 @@ from .expressions import Expression, Mask, expression, mask, operand
 from .functions import FloorDiv, Mod, Where
 from .nodes import SCORE, Given, Pair, Read, symbols, walk
 from .symbols import d, dot, sqrt
-from .weights import Weight, softmax, weight
+from .weights import Weight, as_weight, softmax
 
 if TYPE_CHECKING:
     from .laws import Laws
@@ -28,6 +28,11 @@ class GuardedRead:
 
     read: Read
     guard: Any
+
+    @property
+    def needs_score(self) -> bool:
+        """Whether it can be told only once the scores are known: ψ may read by s."""
+        return SCORE in symbols(self.read) | symbols(self.guard)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -45,7 +50,7 @@ class Formula:
 
     def __init__(self, score: object = dot / sqrt(d), weight: object = softmax, mask: object = None) -> None:
         object.__setattr__(self, "score", expression(operand(score, "score")))
-        object.__setattr__(self, "weight", _weight(weight))
+        object.__setattr__(self, "weight", as_weight(weight))
         object.__setattr__(self, "mask", _mask(mask))
         _check(self)
 
@@ -130,13 +135,11 @@ class Formula:
     def ranks(self) -> dict[str, int]:
         """The tables that a call must bring, and how many axes each has. −1: a mask that broadcasts."""
         found: dict[str, set[int]] = defaultdict(set)
-        for pair in self.pairs:
-            if pair.metric is not None:
-                found[pair.metric.table].add(len(pair.metric.indices) + 2)
+        metrics = {pair.metric for pair in self.pairs}
         for node in self.nodes:
-            for part in sympy.preorder_traversal(node):  # does not enter metrics
+            for part in walk(node):
                 if isinstance(part, Read):
-                    found[part.table].add(len(part.indices))
+                    found[part.table].add(len(part.indices) + 2 * (part in metrics))
                 elif isinstance(part, Given):
                     found[part.table].add(-1)
         for name, ranks in found.items():
@@ -173,7 +176,9 @@ class Formula:
     def reads(self) -> tuple[GuardedRead, ...]:
         """Every table read with the pairs for which it counts."""
         weight, everywhere = self.weight, sympy.true
-        parts = [(part, self.admitted) for part in (self.score, weight.psi, self.mask)]
+        among = sympy.false if weight.among is None else weight.among.node
+        parts: list[tuple[Any, Any]] = [(part, self.admitted | among) for part in (self.score, weight.psi)]
+        parts += [(self.mask, self.admitted)]
         parts += [(part, everywhere) for part in (weight.sink, weight.among)]
         found = [read for part, guard in parts if part is not None for read in _guarded(part.node, guard)]
         return tuple(dict.fromkeys(found))
@@ -181,10 +186,6 @@ class Formula:
     def uses(self, *names: str) -> bool:
         """Whether any of these indices or sizes stands in the formula."""
         return any(symbol.name in names for node in self.nodes for symbol in symbols(node))
-
-
-def _weight(value: object) -> Weight:
-    return weight(value)
 
 
 def _mask(value: object) -> Mask | None:
@@ -199,6 +200,9 @@ def _check(formula: Formula) -> None:
         raise FormulaError("score: s is the score itself and stands in the weight only; got it inside score=")
     if formula.mask is not None and SCORE in symbols(formula.mask.node):
         raise FormulaError("mask: s is the score itself and stands in the weight only; got it inside mask=")
+    among = formula.weight.among
+    if among is not None and SCORE in symbols(among.node):
+        raise FormulaError("among: s is the score itself and stands in the weight only; got it inside among=")
     formula.ranks  # noqa: B018 - refuses a table of two ranks now, not at the first call
 
 

@@ -29,7 +29,8 @@ class Intervals:
         self.tables = tables or (lambda name, indices: ANY)
 
     def number(self, value: Number) -> Interval:
-        return (float(value),) * 2 if isinstance(value, Fraction) else (value, value)  # type: ignore[return-value]
+        exact = float(value) if isinstance(value, Fraction) else value
+        return exact, exact
 
     def symbol(self, symbol: Any) -> Interval:
         return self.ranges.get(symbol, ANY)

@@ -2,9 +2,11 @@
 
     symmetry    is s_ij = s_ji when queries and keys are the same vectors, and if not, why
     row_term    what depends on the query alone cancels under softmax
-    affine      s = slope · pair + rest;  ‖q−k‖² = ‖q‖² − 2 q·k + ‖k‖² makes of it a dot product with row and column terms
+    affine      s = slope · pair + rest;  ‖q−k‖² = ‖q‖² − 2 q·k + ‖k‖² makes a dot product with row and column terms
     hoisted     what depends on (b,h,i), (b,h,j) or (h,i−j) alone, taken out of the inner loop
     block       what the mask says of a block of pairs: all, none or some
+
+Engines act on them; people read them in words.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ import sympy
 from sympy.logic.boolalg import Boolean
 
 from .canonical import canonical, multiplied_out
-from .errors import FormulaError
+from .errors import FormulaError, KindError
 from .expressions import Expression
 from .fold import fold
 from .formula import Formula
 from .functions import Interval
-from .intervals import ANY, Intervals
-from .nodes import BATCH, HEAD, SCORE, SIZES, I, J, Pair, Read, symbols, walk
+from .intervals import ANY, Intervals, TableRange
+from .nodes import BATCH, HEAD, SCORE, SIZES, Given, I, J, Pair, Read, dependencies, is_truth, symbols, walk
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Symmetry:
 class Affine:
     """s = slope · pair + rest, with slope and rest free of vectors."""
 
-    pair: Pair
+    pair: Expression
     slope: Expression
     rest: Expression
 
@@ -90,11 +92,15 @@ class Laws:
     def symmetry(self) -> Symmetry:
         """s_ij = s_ji when queries and keys are the same vectors, as one shared projection makes them."""
         node = self.formula.score.node
+        masks = sorted({part.table for part in walk(node) if isinstance(part, Given)})
+        if masks:
+            return Symmetry(False, f"exchanging the pair transposes {' and '.join(masks)}")
         changed = [term for term in sympy.Add.make_args(node) if not _same(term, exchanged(term))]
         if not _same(node, exchanged(node)):
             shown = "; ".join(f"{Expression(term)!r} becomes {Expression(exchanged(term))!r}" for term in changed)
             return Symmetry(False, f"exchanging the pair, {shown}")
-        metrics = tuple(sorted({p.metric.table for p in self.formula.pairs if p.word == "dot" and p.metric is not None}))
+        dots = [pair for pair in self.formula.pairs if pair.word == "dot"]
+        metrics = tuple(sorted({pair.metric.table for pair in dots if pair.metric is not None}))
         if metrics:
             named = " and ".join(metrics)
             return Symmetry(False, f"exchanging the pair transposes {named}: symmetric exactly if {named} is", metrics)
@@ -123,7 +129,7 @@ class Laws:
         rest = canonical(multiplied_out(node - slope * pair))
         if pair in slope.free_symbols or pair in rest.free_symbols:
             return None
-        return Affine(pair, Expression(slope), Expression(rest))
+        return Affine(Expression(pair), Expression(slope), Expression(rest))
 
     @cached_property
     def hoisted(self) -> Hoisted:
@@ -150,17 +156,18 @@ class Laws:
         if self.formula.mask is None:
             return Admits.ALL
         ranges: dict[Any, Interval] = {I: (rows[0], rows[1] - 1), J: (columns[0], columns[1] - 1)}
-        ranges |= {symbol: (1, math.inf) for symbol in SIZES.values()}
-        ranges |= {SIZES[name]: (size, size) for name, size in (sizes or {}).items()}
+        ranges |= dict.fromkeys(SIZES.values(), (1, math.inf))
+        ranges |= {_size(name): (size, size) for name, size in (sizes or {}).items()}
         ranges |= {s: (r[0], r[1] - 1) if r else (0, math.inf) for s, r in ((HEAD, heads), (BATCH, batch))}
-        sure, possible = fold(self.formula.mask.node, Intervals(ranges, _table_ranges(tables or {}, rows[0])))  # type: ignore[misc]
+        sure, possible = fold(self.formula.mask.node, Intervals(ranges, _table_ranges(tables or {})))
         if sure:
             return Admits.ALL
         return Admits.SOME if possible else Admits.NONE
 
     def words(self) -> list[str]:
         """The laws in words, one sentence each."""
-        return [self._symmetry_words(), *self._cancel_words(), *self._affine_words(), *self._hoist_words(), self._mask_words()]
+        about_score = [self._symmetry_words(), *self._cancel_words(), *self._affine_words(), self._hoist_words()]
+        return [*about_score, self._mask_words()]
 
     def _symmetry_words(self) -> str:
         verdict = "Symmetric" if self.symmetry else "Not symmetric"
@@ -174,19 +181,22 @@ class Laws:
 
     def _affine_words(self) -> list[str]:
         law = self.affine
-        if law is None or law.pair.word != "sqdist":
+        if law is None or law.pair.node.word != "sqdist":
             return []
-        name = "" if law.pair.metric is None else law.pair.metric.table
-        row, cross, column = ("‖q‖²", "2 q·k", "‖k‖²") if not name else (f"qᵀ{name}q", f"qᵀ({name} + {name}ᵀ)k", f"kᵀ{name}k")
+        metric = law.pair.node.metric
+        name = "" if metric is None else metric.table
+        row, cross, column = "‖q‖²", "2 q·k", "‖k‖²"
+        if name:
+            row, cross, column = f"qᵀ{name}q", f"qᵀ({name} + {name}ᵀ)k", f"kᵀ{name}k"
         cancelled = f"; {row} cancels under softmax" if self.cancels else ""
-        shown = f"{Expression(law.pair)!r} = {row} − {cross} + {column}"
+        shown = f"{law.pair!r} = {row} − {cross} + {column}"
         return [f"Distance: {shown}, so the score is a dot product with a row term and a column term{cancelled}."]
 
-    def _hoist_words(self) -> list[str]:
+    def _hoist_words(self) -> str:
         if not self.hoisted.vectors:
-            return ["Inner loop: nothing to hoist; " + f"each pair computes {self.hoisted.rest!r}."]
+            return f"Inner loop: nothing to hoist; each pair computes {self.hoisted.rest!r}."
         named = "; ".join(f"{name!r} = {value!r} ({kind})" for name, (kind, value) in self.hoisted.vectors.items())
-        return [f"Inner loop: each pair computes {self.hoisted.rest!r}, with {named} prepared outside."]
+        return f"Inner loop: each pair computes {self.hoisted.rest!r}, with {named} prepared outside."
 
     def _mask_words(self, n: int = 1024, size: int = 128) -> str:
         if self.formula.mask is None:
@@ -230,7 +240,7 @@ class _Hoister:
 
     def visit(self, node: Any) -> Any:
         kind = _kind(node)
-        if isinstance(node, Boolean) or kind is None and not node.args:
+        if is_truth(node) or (kind is None and not node.args):
             return node
         if not symbols(node) - set(SIZES.values()) and not node.has(Read):
             return node  # a constant of the call
@@ -265,7 +275,7 @@ class _Hoister:
 
 def _kind(node: Any) -> Kind | None:
     """What the node depends on; None if on vectors or on the score."""
-    found = symbols(node)
+    found = dependencies(node)
     if SCORE in found or any(isinstance(symbol, Pair) for symbol in found):
         return None
     if not found & {I, J}:
@@ -285,18 +295,27 @@ def _of_difference(node: Any) -> bool:
 def _expanded_inside(node: Any) -> Any:
     """Products multiplied out at every level, so that j − (j + x) vanishes wherever it stands."""
     if node.args and not node.is_Symbol:
-        node = node.func(*(_expanded_inside(arg) if isinstance(arg, sympy.Expr | Boolean) else arg for arg in node.args))
+        inside = (_expanded_inside(arg) if isinstance(arg, sympy.Expr | Boolean) else arg for arg in node.args)
+        node = node.func(*inside)
     return canonical(multiplied_out(node)) if isinstance(node, sympy.Expr) else canonical(node)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------------
 
 
-def _table_ranges(tables: Mapping[str, Any], first_row: int) -> Any:
+def _size(name: str) -> Any:
+    if name not in SIZES:
+        raise FormulaError(f"sizes: of {', '.join(SIZES)}; got {name!r}")
+    return SIZES[name]
+
+
+def _table_ranges(tables: Mapping[str, Any]) -> TableRange:
     def lookup(name: str, indices: list[Interval]) -> Interval:
         if name not in tables:
             return ANY
         part = tables[name]
+        if not hasattr(part, "shape"):
+            raise KindError(f"tables: arrays by name; got a {type(part).__name__} for {name}")
         if len(indices) < part.ndim:
             raise FormulaError(f"{name}: {part.ndim} axes are read with {len(indices)} indices")
         slices = []
@@ -307,5 +326,3 @@ def _table_ranges(tables: Mapping[str, Any], first_row: int) -> Any:
         return float(block.min()), float(block.max())
 
     return lookup
-
-

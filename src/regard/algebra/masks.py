@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 from sympy.core.symbol import Str
 
+from .errors import FormulaError
 from .expressions import Expression, Mask, equal, expression, operand
 from .nodes import Given
 from .symbols import b, i, j, table
@@ -18,12 +19,12 @@ everywhere = Mask(sympy.true)
 
 def window(width: object) -> Mask:
     """The last `width` positions, the query's own among them: j ≤ i < j + width."""
-    return causal & (i - j < _number(width, "window"))
+    return causal & (i - j < _count(width, "window", 1))
 
 
 def prefix(length: object) -> Mask:
     """All of the first `length` positions, and from there on causally."""
-    return causal | (j < _number(length, "prefix"))
+    return causal | (j < _count(length, "prefix", 0))
 
 
 def documents(name: str) -> Mask:
@@ -43,5 +44,9 @@ def given(name: str) -> Mask:
     return Mask(Given(Str(name)))
 
 
-def _number(value: object, place: str) -> Expression:
-    return expression(operand(value, place))
+def _count(value: object, place: str, least: int) -> Expression:
+    """A number of positions: an expression, or an integer that makes sense."""
+    number = expression(operand(value, place))
+    if number.node.is_Number and not (number.node.is_Integer and number.node >= least):
+        raise FormulaError(f"{place}: an integer of at least {least}, or an expression; got {value!r}")
+    return number

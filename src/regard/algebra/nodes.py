@@ -87,9 +87,6 @@ class Read(Node):
     def indices(self) -> tuple[Any, ...]:
         return tuple(self.args[1:])
 
-    def fdiff(self, argindex: int = 1) -> Any:
-        return sympy.S.Zero
-
 
 def read(name: str, *indices: Any) -> Read:
     made: Read = Read(Str(name), *indices)
@@ -134,8 +131,14 @@ def measure(node: Any) -> tuple[int, int]:
 
 
 def symbols(node: Any) -> set[Any]:
-    """The symbols that the value depends on; a pair counts as itself and depends on i and j."""
+    """The symbols that stand in the tree; a pair counts as itself."""
     return {part for part in walk(node) if isinstance(part, sympy.Symbol)}
+
+
+def dependencies(node: Any) -> set[Any]:
+    """The symbols that the value depends on: those that stand in it, and all indices where a mask of the call does."""
+    masked = any(isinstance(part, Given) for part in walk(node))
+    return symbols(node) | (set(INDICES.values()) if masked else set())
 
 
 def is_integral(node: Any, *, reads: bool = False) -> bool:
@@ -151,6 +154,13 @@ def is_whole(node: Any) -> bool:
 def _integers(node: Any, grants: Callable[[Any], bool]) -> bool:
     if isinstance(node, sympy.Integer | Index | Size) or grants(node):
         return True
+    if node.is_Pow:
+        return bool(node.exp.is_Integer and node.exp > 0) and _integers(node.base, grants)  # i · i is i²
     if not isinstance(node, sympy.Add | sympy.Mul) and not getattr(node, "keeps_integers", False):
         return False
-    return all(_integers(arg, grants) for arg in node.args if not isinstance(arg, Boolean))
+    return all(_integers(arg, grants) for arg in node.args if not is_truth(arg))
+
+
+def is_truth(node: Any) -> bool:
+    """Whether the node is true or false rather than a number. (SymPy's symbols are Boolean too.)"""
+    return isinstance(node, Boolean) and not isinstance(node, sympy.Symbol)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from . import masks, weights
+from .canonical import LARGEST_BITS
 from .errors import ParseError, RegardError
 from .expressions import Expression, Mask, equal, expression, operand
 from .formula import Formula
 from .symbols import NAMED, H, PairExpression, Table, b, cosine, d, dot, h, i, j, n, s, sqdist, table
 from .weights import Weight
 
-LONGEST, DEEPEST, LARGEST_NUMBER = 10_000, 60, 10**30
+LONGEST, DEEPEST, LARGEST_NUMBER = 100_000, 80, 2**LARGEST_BITS  # every repr stays within them
 
 Value = Expression | Mask | Weight | Formula
 
@@ -45,7 +48,26 @@ HINTS: dict[type[ast.AST], str] = {
     ast.Lambda: "write ψ as an expression in s, as in share(relu(s) ** 2)",
     ast.IfExp: "write where(condition, a, b)",
     ast.BitXor: "^ has no meaning here; powers are written **",
+    ast.MatMult: "@ has no meaning here; q·k is written dot",
+    ast.Starred: "arguments are written one by one, without *",
 }
+WRITTEN = {
+    "−": "-", "–": "-", "×": "*", "·": "dot for q·k, * for a product", "≤": "<=", "≥": ">=", "²": "** 2",
+    "√": "sqrt(…)", "∧": "&", "∨": "|", "¬": "~", "“": '"', "”": '"',
+}  # fmt: skip
+
+
+def _meant(word: str) -> str:
+    """What somebody may have meant by a word that is none."""
+    if word in ("q", "k", "v"):
+        return "q·k is written dot, and values need no word"
+    if word == "inf":
+        return "what must not count belongs in mask="
+    known = sorted({*WORDS, *CALLS, *NAMES_TABLE})
+    near = get_close_matches(word, known, n=2)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f'table("{word}") reads an array; the words are {", ".join(known)}'
 
 
 def parse(text: str) -> Value:
@@ -57,28 +79,45 @@ class _Reader:
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
             raise ParseError(repr(text)[:60], 0, f"a formula is read from a string; got {type(text).__name__}")
-        self.text = text
+        self.text = "".join(c if c.isprintable() else " " for c in text[: LONGEST + 1]).strip()
+        self._refuse_foreign(text)
 
     def read(self) -> Value:
         tree = self._tree()
-        value = self._value(tree, 0)
+        try:
+            value = self._value(tree, 0)
+        except RecursionError:
+            self._refuse(tree, f"nested at most {DEEPEST} deep")
         if isinstance(value, int | float):
             value = expression(operand(value, "number"))
         if not isinstance(value, Value):
-            self._refuse(tree, f"{self.text.strip()} alone is no formula; call it, as in {self.text.strip()}(dot)")
+            self._refuse(tree, f"{value!r} alone is no formula; call it, as in {value!r}(dot)")
         return value
 
     def _tree(self) -> ast.expr:
-        if len(self.text) > LONGEST:
-            raise ParseError(self.text, LONGEST, f"a formula has at most {LONGEST} characters; got {len(self.text)}")
         self._refuse_deep_brackets()
         try:
-            return ast.parse(self.text.strip(), mode="eval").body
+            return ast.parse(self.text, mode="eval").body
         except SyntaxError as problem:
-            column = min(max((problem.offset or 1) - 1, 0), len(self.text))
-            raise ParseError(self.text.strip(), column, f"not an expression: {problem.msg}") from None
+            column = min(
+                (problem.offset or len(self.text) + 1) - 1, len(self.text)
+            )  # no offset: the text ends too early
+            raise ParseError(self.text, column, f"not an expression: {problem.msg}") from None
         except (ValueError, RecursionError, MemoryError):
-            raise ParseError(self.text, 0, "not an expression that can be read") from None
+            raise ParseError(self.text, 0, "not an expression that can be read; write it in smaller parts") from None
+
+    def _refuse_foreign(self, text: str) -> None:
+        """Formulas are plain text: Python would read look-alikes of a letter as that letter, and skip a comment."""
+        if len(text) > LONGEST:
+            raise ParseError(self.text, len(self.text), f"a formula has at most {LONGEST} characters; got {len(text)}")
+        if not self.text:
+            raise ParseError("", 0, "the text is empty; write a formula, as in softmax(dot / sqrt(d))")
+        for column, c in enumerate(text.strip()):
+            if not c.isascii() or not (c.isprintable() or c.isspace()) or c == "#":
+                hint = f"write {WRITTEN[c]}" if c in WRITTEN else "leave it out"
+                raise ParseError(
+                    self.text, column, f"a formula is plain text; got {c if c.isprintable() else ascii(c)}; {hint}"
+                )
 
     def _refuse_deep_brackets(self) -> None:
         depth = 0
@@ -96,7 +135,7 @@ class _Reader:
             case ast.Name():
                 return self._word(node)
             case ast.BinOp() if type(node.op) in OPERATORS:
-                return self._apply(node, OPERATORS[type(node.op)], self._values([node.left, node.right], depth))
+                return self._chain(node, depth)
             case ast.UnaryOp() if type(node.op) in OPERATORS:
                 return self._apply(node, OPERATORS[type(node.op)], self._values([node.operand], depth))
             case ast.Compare():
@@ -106,8 +145,20 @@ class _Reader:
             case ast.Call():
                 return self._call(node, depth)
         operation = getattr(node, "op", node)
-        hint = HINTS.get(type(operation), HINTS.get(type(node), f"{type(node).__name__} has no place in a formula"))
-        self._refuse(node, hint)
+        name = type(operation).__name__
+        unknown = f"{name} has no place in a formula; use words, numbers, + - * / // % **, & | ~ and calls"
+        self._refuse(node, HINTS.get(type(operation), HINTS.get(type(node), unknown)))
+
+    def _chain(self, node: ast.BinOp, depth: int) -> Any:
+        """a + b - c + …, from the left; a long sum is not a deep one."""
+        links, left = [node], node.left
+        while isinstance(left, ast.BinOp) and type(left.op) in OPERATORS:
+            links.append(left)
+            left = left.left
+        value = self._value(left, depth + 1)
+        for link in reversed(links):
+            value = self._apply(link, OPERATORS[type(link.op)], [value, self._value(link.right, depth + 1)])
+        return value
 
     def _values(self, nodes: list[Any], depth: int) -> list[Any]:
         return [self._value(node, depth + 1) for node in nodes]
@@ -118,14 +169,15 @@ class _Reader:
             self._refuse(node, 'a string stands only inside table("…")')
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._refuse(node, f"{value!r} is no number; numbers are int and float")
-        if not abs(value) <= LARGEST_NUMBER:
-            self._refuse(node, f"a number is at most {LARGEST_NUMBER:.0e}")
+        if not abs(value) < LARGEST_NUMBER:
+            self._refuse(node, f"a number has at most {LARGEST_BITS} bits")
         return self._apply(node, lambda: expression(operand(value, "number")), [])
 
     def _word(self, node: ast.Name) -> Any:
+        if node.id in CALLS.keys() - NAMED or node.id in NAMES_TABLE:
+            self._refuse(node, f"{node.id} is called, as in {node.id}(…)")
         if node.id not in WORDS:
-            known = ", ".join(sorted({*WORDS, *CALLS, *NAMES_TABLE}))
-            self._refuse(node, f"{node.id} is not a word of formulas, which are {known}")
+            self._refuse(node, f"{node.id[:40]} is not a word of formulas; {_meant(node.id[:40])}")
         return WORDS[node.id]
 
     def _compare(self, node: ast.Compare, depth: int) -> Any:
@@ -147,13 +199,19 @@ class _Reader:
         if isinstance(node.func, ast.Name) and node.func.id in NAMES_TABLE:
             return self._apply(node, NAMES_TABLE[node.func.id], [self._name(node)])
         function, allowed = self._function(node.func, depth)
-        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-        for name in keywords:
-            if name not in allowed:
-                told = ", ".join(sorted(allowed)) or "none"
-                self._refuse(node, f"{name}= is not an argument here; there are: {told}")
-        named = {str(name): self._value(value, depth + 1) for name, value in keywords.items()}
-        return self._apply(node, function, self._values(list(node.args), depth), named)
+        named: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg not in allowed or keyword.arg in named:
+                told = ", ".join(f"{name}=" for name in sorted(allowed)) or "none by name"
+                self._refuse(keyword, f"the arguments here, each once: {told}; got {(keyword.arg or '**')[:40]}")
+            named[keyword.arg] = self._value(keyword.value, depth + 1)
+        arguments = self._values(list(node.args), depth)
+        signature = inspect.signature(function)
+        try:
+            signature.bind(*arguments, **named)
+        except TypeError as problem:
+            self._refuse(node, f"{problem}; the arguments are {', '.join(signature.parameters)}")
+        return self._apply(node, function, arguments, named)
 
     def _function(self, node: ast.expr, depth: int) -> tuple[Callable[..., Any], set[str]]:
         if isinstance(node, ast.Name) and node.id in CALLS:
@@ -162,7 +220,7 @@ class _Reader:
             self._refuse(node, HINTS.get(type(node), "this cannot be called"))
         owner = self._value(node, depth + 1)
         if isinstance(owner, Weight):
-            return lambda score, mask=None: Formula(score, owner, mask), {"mask"}
+            return lambda score, mask=None: Formula(score, owner, mask), {"mask"}  # as in softmax(dot, mask=j <= i)
         if isinstance(owner, PairExpression):
             return owner, set()
         self._refuse(node, "this cannot be called")
@@ -173,14 +231,26 @@ class _Reader:
                 return name
         self._refuse(node, 'one name in quotes, as in table("bias")')
 
-    def _apply(self, node: ast.AST, function: Callable[..., Any], arguments: list[Any], named: dict[str, Any] | None = None) -> Any:
+    def _apply(
+        self, node: ast.AST, function: Callable[..., Any], arguments: list[Any], named: dict[str, Any] | None = None
+    ) -> Any:
         """The function's value; what it refuses is refused at this place of the text."""
         try:
             return function(*arguments, **(named or {}))
         except ParseError:
             raise
-        except (RegardError, TypeError) as problem:
+        except RegardError as problem:
             self._refuse(node, str(problem))
+        except TypeError as problem:
+            self._refuse(node, f"{problem}; numbers have signs and powers, where(mask, 1, 0) makes a number of a mask")
 
     def _refuse(self, node: ast.AST, problem: str) -> NoReturn:
-        raise ParseError(self.text.strip(), getattr(node, "col_offset", 0), problem) from None
+        raise ParseError(self.text, self._column(node), problem) from None
+
+    def _column(self, node: Any) -> int:
+        """Where a part stands: its operator if it has two sides, the dot of an attribute, otherwise its beginning."""
+        left = {ast.BinOp: "left", ast.Compare: "left", ast.Attribute: "value"}.get(type(node))
+        if left is None:
+            return int(node.col_offset)
+        after = self.text[getattr(node, left).end_col_offset :]
+        return len(self.text) - len(after.lstrip(" )"))

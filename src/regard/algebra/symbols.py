@@ -6,7 +6,7 @@ import keyword
 from typing import Any
 
 from .errors import FormulaError, KindError
-from .expressions import Expression, expression, index, mask, operand
+from .expressions import Expression, described, expression, index, mask, operand
 from .functions import FUNCTIONS, Elementary, Where
 from .nodes import BATCH, HEAD, HEADS, KEYS, SCORE, WIDTH, I, J, Pair, Read, read, symbols
 
@@ -18,12 +18,17 @@ class PairExpression(Expression):
 
     __slots__ = ()
 
-    def __call__(self, metric: object) -> Expression:
+    def __call__(self, metric: object, *more: object) -> Expression:
         kind = self.node.word
+        if more:
+            raise FormulaError(
+                f"{kind}: takes a metric or nothing; got {1 + len(more)} arguments; {kind} alone is of q and k"
+            )
         if kind == "cosine":
             raise FormulaError("cosine: takes no metric; got one; write dot(M) / sqrt(…) with your own norms")
         if not isinstance(metric, Expression) or not isinstance(metric.node, Read):
-            raise KindError(f'{kind}: the metric is a table, as in {kind}(table("M")); got {metric!r}')
+            shown = repr(metric) if isinstance(metric, Expression) else described(metric)
+            raise KindError(f'{kind}: the metric is a table, as in {kind}(table("M")); got {shown}')
         outside = symbols(metric.node) - {HEAD, BATCH}
         if outside:
             named = ", ".join(sorted(symbol.name for symbol in outside))
@@ -43,7 +48,7 @@ s = Expression(SCORE)
 
 # -- tables ------------------------------------------------------------------------------------------------------
 
-ARGUMENTS = frozenset("q k v dy x Wq Wk Wv attention start totals engine dropout seed".split())
+ARGUMENTS = frozenset("self q k v dy x Wq Wk Wv attention start totals engine dropout seed".split())
 WORDS = frozenset("s i j h b H d n dot sqdist cosine table share each softmax equal".split()) | frozenset(FUNCTIONS)
 RESERVED = ARGUMENTS | WORDS
 
@@ -58,18 +63,24 @@ class Table(Expression):
         place = f'table("{self.node.table}")[…]'
         for part in given:
             if isinstance(part, slice) or part is Ellipsis or part is None:
-                raise KindError(f"{place}: one integer for each axis; got {part!r}; leave out no axis and write j for it")
+                raise KindError(
+                    f"{place}: one integer for each axis; got {part!r}; leave out no axis and write j for it"
+                )
         return Expression(read(self.node.table, *(index(part, place) for part in given)))
 
 
 def table(name: str) -> Table:
     """An array that the call brings: `att(q, k, v, bias=array)` for `table("bias")`."""
     if not isinstance(name, str):
-        raise KindError(f'table: the name of an argument, as in table("bias"); got {name!r}; pass the array with the call')
+        raise KindError(
+            f'table: the name of an argument, as in table("bias"); got {name!r}; pass the array with the call'
+        )
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or not name.isascii():
         raise FormulaError(f"table: a plain identifier names it; got {name!r}")
     if name in RESERVED:
-        raise FormulaError(f'table: "{name}" has a meaning of its own; choose another name, as in table("{name}_table")')
+        raise FormulaError(
+            f'table: "{name}" has a meaning of its own; choose another name, as in table("{name}_table")'
+        )
     return Table(read(name))
 
 
@@ -85,12 +96,12 @@ class Function:
         self.__doc__ = node.__doc__
 
     def __call__(self, *arguments: object) -> Expression:
-        name, count = self.node.name, self.node.nargs.args[0]
+        name, count = self.node.name, int(self.node.nargs.args[0])
         if len(arguments) != count:
             raise FormulaError(f"{name}: takes {count} argument{'s' * (count > 1)}; got {len(arguments)}")
         if self.node is Where:
             condition, *values = arguments
-            return expression(Where(mask(condition).node, *(operand(value, name) for value in values)))
+            return expression(Where(mask(condition, name).node, *(operand(value, name) for value in values)))
         return expression(self.node(*(operand(argument, name) for argument in arguments)))
 
     def __repr__(self) -> str:
@@ -106,5 +117,6 @@ def function(name: str) -> Function:
 
 
 NAMED = {name: Function(node) for name, node in FUNCTIONS.items()}
-exp, log, sqrt, tanh, abs_, relu, sigmoid, softplus, gelu, erf, cos, sin, floor, minimum, maximum, where = NAMED.values()
-
+exp, log, sqrt, tanh, abs_, relu, sigmoid, softplus, gelu, erf, cos, sin, floor, minimum, maximum, where = (
+    NAMED.values()
+)

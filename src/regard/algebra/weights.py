@@ -7,7 +7,7 @@
     each(ψ)               w_ij = ψ(s_ij)           no sum at all
 
 softmax is share(exp). A sum of exponentials r·exp(a) is computed with the largest a of its row taken out; `terms`
-finds the r and a of any ψ, so that no weight needs stability code of its own.
+finds the r and a wherever ψ is such a sum, so that no weight needs stability code of its own.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import sympy
 
+from .calculus import derivative
 from .canonical import canonical, multiplied_out
 from .errors import FormulaError, KindError
 from .expressions import Expression, Mask, expression, mask, operand
 from .fold import fold
-from .functions import FUNCTIONS, Exp, Log
+from .functions import FUNCTIONS, Exp, Log, Where
 from .intervals import Intervals
 from .nodes import SCORE, SIZES, Index, Pair, Read, symbols, walk
 from .symbols import exp, j, s
@@ -47,6 +48,12 @@ class Weight:
 
         return weight_text(self)
 
+    def __call__(self, *arguments: object, **options: object) -> NoReturn:
+        raise KindError(f"{self!r}: a weight stands in an attention, as in Attention(score=…, weight={self!r}, mask=…)")
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Weight, (self.psi, self.over, self.sink, self.among)  # without what is cached, which SymPy cannot pickle
+
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """ψ(s) = Σ r · exp(a)."""
@@ -55,7 +62,7 @@ class Weight:
     @cached_property
     def slope_terms(self) -> tuple[Term, ...]:
         """ψ'(s) in the same form."""
-        return exponential_terms(canonical(self.psi.node.diff(SCORE)))
+        return exponential_terms(derivative(self.psi.node, SCORE))
 
     @cached_property
     def sink_terms(self) -> tuple[Term, ...]:
@@ -85,7 +92,7 @@ def share(psi: object, *, sink: object = None, over: Expression = j, among: Mask
     _refuse_negative(curve)
     if not isinstance(over, Expression) or not isinstance(over.node, Index):
         raise KindError(f"over: one of the indices i, j, h, b; got {over!r}")
-    return Weight(curve, over, _sink(sink, over), None if among is None else mask(among))
+    return Weight(curve, over, _sink(sink, over), None if among is None else mask(among, "among"))
 
 
 def each(psi: object) -> Weight:
@@ -93,23 +100,45 @@ def each(psi: object) -> Weight:
     return Weight(_curve(psi, "each"))
 
 
-def weight(value: object) -> Weight:
+def as_weight(value: object) -> Weight:
     """What a person gave as weight: a `Weight`, or a function of the score for `each`."""
-    return value if isinstance(value, Weight) else each(value)
+    return value if isinstance(value, Weight) else Weight(_curve(value, "weight"))
 
 
 @lru_cache(maxsize=1024)
 def exponential_terms(node: Any) -> tuple[Term, ...]:
-    """node = Σ r · exp(a), with every exponential of the score in an a."""
-    if node == 0:
-        return ()
-    spread = multiplied_out(sympy.expand_multinomial(node)) if node.has(Exp) else node
+    """node = Σ r · exp(a), with every exponential of the score that can be taken out in an a."""
+    if not node.has(Exp, sympy.Pow):
+        return _collected(node)
+    spread = _collected(multiplied_out(node, powers=True))
+    cancels = any(r.could_extract_minus_sign() for r, _ in spread)  # (eˢ − 1)² multiplied out would lose its digits
+    return _collected(node) if cancels else spread
+
+
+def _collected(node: Any) -> tuple[Term, ...]:
+    """The terms of a sum, those with one exponent together."""
     terms: dict[Any, Any] = {}
-    for term in sympy.Add.make_args(spread):
-        factors = [_exponent(factor) for factor in sympy.Mul.make_args(term)]
-        a = canonical(sympy.Add(*(a for _, a in factors)))
-        terms[a] = canonical(terms.get(a, sympy.S.Zero) + sympy.Mul(*(r for r, _ in factors)))
+    for r, a in (part for term in sympy.Add.make_args(node) for part in _split(term)):
+        terms[a] = canonical(terms.get(a, sympy.S.Zero) + r)
     return tuple((r, a) for a, r in terms.items() if r != 0)
+
+
+def _split(term: Any) -> list[Term]:
+    """One term as r · exp(a); a choice between exponentials as several."""
+    factors = sympy.Mul.make_args(term)
+    for choice in factors:
+        if isinstance(choice, Where) and choice.has(Exp):  # where(c, x, y) = where(c, r, 0) exp(a) + …
+            condition, *branches = choice.args
+            rest = sympy.Mul(*(factor for factor in factors if factor != choice))
+            parts = [
+                (place, r, a) for place, x in enumerate(branches) for r, a in exponential_terms(canonical(x * rest))
+            ]
+            return [(Where(condition, *((0, r) if place else (r, 0))), a) for place, r, a in parts]
+    split = [_exponent(factor) for factor in factors]
+    r = sympy.Mul(*(r for r, _ in split))
+    if r.has(Exp):  # an exponential that stays inside would make r vanish where the whole does not
+        return [(term, sympy.S.Zero)]
+    return [(r, canonical(sympy.Add(*(a for _, a in split))))]
 
 
 def _exponent(factor: Any) -> Term:
@@ -131,7 +160,9 @@ def _curve(psi: object, place: str) -> Expression:
     curve = expression(operand(psi, place))
     for part in walk(curve.node):
         if isinstance(part, Pair):
-            raise FormulaError(f"{place}: ψ takes the score s, indices, sizes and tables; got {part}; move it to score=")
+            raise FormulaError(
+                f"{place}: ψ takes the score s, indices, sizes and tables; got {part}; move it to score="
+            )
     return curve
 
 
@@ -147,7 +178,7 @@ def _called(psi: Callable[[Expression], object], place: str) -> object:
 
 def _refuse_negative(curve: Expression) -> None:
     """`share` divides by a sum of ψ, so ψ must not be negative; a few scores tell."""
-    sizes = {size: (1, math.inf) for size in SIZES.values()}
+    sizes = dict.fromkeys(SIZES.values(), (1, math.inf))
     if symbols(curve.node) - {SCORE, *sizes} or any(isinstance(part, Read) for part in walk(curve.node)):
         return
     for score in PROBES:
@@ -166,9 +197,15 @@ def _sink(value: object, over: Expression) -> Expression | None:
     outside = symbols(sink.node) & {SCORE, over.node} | {part for part in walk(sink.node) if isinstance(part, Pair)}
     if outside:
         named = ", ".join(sorted(symbol.name for symbol in outside))
-        raise FormulaError(f"sink: one number a row, of b, h, i, sizes and tables; got {sink!r}, which depends on {named}")
+        raise FormulaError(
+            f"sink: one number a row, of b, h, i, sizes and tables; got {sink!r}, which depends on {named}"
+        )
+    if over.node.name == "b" and any(symbol.name == "i" for symbol in symbols(sink.node)):
+        raise FormulaError(f"sink: i depends on b, over which the weight is shared; got {sink!r}; leave i out")
     if sink.node.is_Number and sink.node < 0:
-        raise FormulaError(f"sink: must not be negative; got {sink!r}; a sink lives beside ψ: exp(…) makes one of a score")
+        raise FormulaError(
+            f"sink: must not be negative; got {sink!r}; a sink lives beside ψ: exp(…) makes one of a score"
+        )
     return None if sink.node == 0 else sink
 
 

@@ -54,7 +54,9 @@ class Rising(Elementary):
         return cls.scalar(*lows), cls.scalar(*highs)
 
 
-def calls(name: str, *, python: str | None = None, numpy: str | None = None, torch: str | None = None) -> dict[str, str]:
+def calls(
+    name: str, *, python: str | None = None, numpy: str | None = None, torch: str | None = None
+) -> dict[str, str]:
     """Source of a function that all three libraries call by one name, but for those given."""
     return {
         "python": python or f"math.{name}({{0}})",

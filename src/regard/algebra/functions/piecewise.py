@@ -35,10 +35,6 @@ class Where(Elementary):
             return a if condition == sympy.true else b
         return a if a == b else None
 
-    def _eval_derivative(self, symbol: Any) -> Any:
-        condition, a, b = self.args
-        return Where(condition, a.diff(symbol), b.diff(symbol))
-
     @classmethod
     def scalar(cls, condition: bool, a: Any, b: Any) -> Any:
         return a if condition else b
@@ -83,7 +79,7 @@ class Abs(Elementary):
 
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
-        return xp.abs(x)
+        return x * xp.sign(x)  # so that every automatic derivative at 0 is 0, too
 
     @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
@@ -100,7 +96,9 @@ class Relu(Rising):
 
     @classmethod
     def eval(cls, x: Any) -> Any:
-        return max(x, sympy.S.Zero) if x.is_Number else None
+        if x.is_Number:
+            return max(x, sympy.S.Zero)
+        return x if x.is_positive else None
 
     def _eval_is_nonnegative(self) -> bool:
         return True
@@ -294,4 +292,3 @@ class Mod(Elementary):
         if b_low == b_high > 0 and not math.isinf(a_low) and a_low // b_low == a_high // b_low:
             return a_low % b_low, a_high % b_low
         return min(b_low + 1, 0), max(b_high - 1, 0)
-

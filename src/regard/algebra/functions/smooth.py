@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from ..errors import FormulaError
 from ..nodes import AtLeastZero
 from .base import Elementary, Interval, Rising, calls, guarded, named
 from .piecewise import Where
@@ -49,6 +50,8 @@ class Log(Rising):
 
     @classmethod
     def eval(cls, x: Any) -> Any:
+        if x.is_Number and x <= 0:
+            raise FormulaError(f"log: of a positive number; got log({x})")
         return sympy.S.Zero if x == 1 else None
 
     def fdiff(self, argindex: int = 1) -> Any:
@@ -65,7 +68,7 @@ class Log(Rising):
     @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
         ((low, high),) = arguments
-        return cls.scalar(max(low, 0.0)), cls.scalar(max(high, 0.0))
+        return (cls.scalar(low) if low >= 0 else -math.inf), cls.scalar(max(high, 0.0))  # NaN below 0: nothing is sure
 
 
 class Sqrt(Rising):
@@ -78,10 +81,12 @@ class Sqrt(Rising):
 
     @classmethod
     def eval(cls, x: Any) -> Any:
-        if x.is_Rational and x >= 0:
+        if x.is_Number and x < 0:
+            raise FormulaError(f"sqrt: of a number that is not negative; got sqrt({x})")
+        if x.is_Rational:
             root = sympy.Rational(math.isqrt(x.p), math.isqrt(x.q))
             return root if root**2 == x else None
-        return None
+        return Exp(x.args[0] / 2) if isinstance(x, Exp) else None
 
     def _eval_is_nonnegative(self) -> bool:
         return True
@@ -103,7 +108,7 @@ class Sqrt(Rising):
     @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
         ((low, high),) = arguments
-        return cls.scalar(max(low, 0.0)), cls.scalar(max(high, 0.0))
+        return (cls.scalar(low) if low >= 0 else -math.inf), cls.scalar(max(high, 0.0))  # NaN below 0: nothing is sure
 
 
 class Tanh(Rising):
@@ -177,9 +182,14 @@ class Softplus(Rising):
     source = {
         "python": "softplus({0})",
         "numpy": "np.logaddexp(0, {0})",
-        "torch": "torch.nn.functional.softplus({0})",
+        "torch": "softplus({0})",
     }
     helpers = {
+        "torch": '''
+def softplus(x):
+    """log(1 + exp(x)), also where torch.nn.functional.softplus rounds it to x"""
+    return torch.logaddexp(x, torch.zeros_like(x))
+''',
         "python": '''
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
@@ -210,7 +220,9 @@ class Erf(Rising):
     source = calls("erf", numpy="erf({0})")
     helpers = {
         "numpy": '''
-erf = np.vectorize(math.erf, otypes=[float])  # NumPy has no error function of its own
+def erf(x):
+    """The error function, which NumPy has not."""
+    return np.vectorize(math.erf, otypes=[float])(x).astype(x.dtype)
 ''',
     }
     latex = named("erf")
@@ -222,7 +234,7 @@ erf = np.vectorize(math.erf, otypes=[float])  # NumPy has no error function of i
         return -cls(-x) if x.could_extract_minus_sign() else None
 
     def fdiff(self, argindex: int = 1) -> Any:
-        return sympy.Float(2 / math.sqrt(math.pi)) * Exp(-self.args[0] ** 2)
+        return sympy.Float(2 / math.sqrt(math.pi)) * Exp(-(self.args[0] ** 2))
 
     @classmethod
     def scalar(cls, x: float) -> float:
@@ -251,7 +263,8 @@ def gelu(x):
         "numpy": '''
 def gelu(x):
     """x times the normal distribution function at x."""
-    return x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+    erf = np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)).astype(x.dtype)
+    return x * (1 + erf) / 2
 ''',
     }
     latex = named("gelu")
@@ -272,7 +285,8 @@ def gelu(x):
 
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
-        return x * (1 + xp.erf(x / math.sqrt(2))) / 2
+        value = x * (1 + xp.erf(x / math.sqrt(2))) / 2
+        return xp.where(x == -math.inf, xp.zeros_like(x), value)
 
     @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:

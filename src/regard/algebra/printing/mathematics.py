@@ -3,13 +3,17 @@
     y_i = Σ_j softmax_j(s) v_j                                   softmax
     y_i = Σ_j ψ(s) v_j                                           each
     y_i = Σ_j w_ij v_j,  w_ij = ψ(s_ij) / Z_i,  Z_i = …          share
+
+A mask stands under the sum.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ..expressions import Mask
 from ..fold import Algebra, fold
+from ..masks import everywhere
 from ..nodes import SCORE
 from .text import Piece
 
@@ -33,7 +37,7 @@ def equations(formula: Formula, set_: Typesetter) -> list[Piece]:
     """The equations of a formula, the one for y first."""
     weight = formula.weight
     score = fold(formula.score.node, set_)
-    condition = None if formula.mask is None else fold(formula.mask.node, set_)
+    condition = None if formula.mask is None else _condition(formula.mask, set_)
     y, v = set_.indexed("y", "i"), set_.indexed("v", "j")
 
     def mixed(weights: Piece) -> Piece:
@@ -46,8 +50,7 @@ def equations(formula: Formula, set_: Typesetter) -> list[Piece]:
         return [mixed(inside)]
     s, psi = set_.indexed("s", "ij"), set_.called("ψ", set_.indexed("s", "ij"))
     z = set_.indexed("Z", _without("ij", weight.over.node.name))
-    counted = condition if weight.among is None else fold(weight.among.node, set_)
-    counted = None if weight.among is not None and weight.among.node == True else counted  # noqa: E712 - a SymPy truth
+    counted = condition if weight.among is None else _condition(weight.among, set_)
     shares = set_.total(weight.over.node.name, counted, psi)
     whole = shares if weight.sink is None else set_.sum([fold(weight.sink.node, set_), shares])
     return [
@@ -59,7 +62,9 @@ def equations(formula: Formula, set_: Typesetter) -> list[Piece]:
     ]
 
 
+def _condition(mask: Mask, set_: Typesetter) -> Piece | None:
+    return None if mask == everywhere else fold(mask.node, set_)
+
+
 def _without(indices: str, index: str) -> str:
     return indices.replace(index, "") or indices
-
-

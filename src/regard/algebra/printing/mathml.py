@@ -10,7 +10,7 @@ from ..fold import Number, fold
 from ..functions import Elementary
 from ..nodes import Node, Pair, Read
 from .mathematics import equations
-from .text import AND, ATOM, COMPARE, OR, POWER, PRODUCT, SIGN, SUM, Piece
+from .text import AND, ATOM, COMPARE, OR, POWER, PRODUCT, SIGN, SUM, Piece, ratio
 
 if TYPE_CHECKING:
     from ..formula import Formula
@@ -71,10 +71,8 @@ class MathML:
         return Piece(_row(*parts), SUM)
 
     def product(self, coefficient: Number, above: list[Piece], below: list[Piece]) -> Piece:
-        exact = isinstance(coefficient, int | Fraction)
-        top = abs(coefficient.numerator) if exact else abs(coefficient)
-        bottom = coefficient.denominator if exact else 1
-        over = _factors(([self.number(top)] if top != 1 or not above else []) + above)
+        top, bottom = ratio(coefficient)
+        over = _factors(([self.number(abs(top))] if abs(top) != 1 or not above else []) + above)
         under = _factors(([self.number(bottom)] if bottom != 1 else []) + below)
         whole = f"<mfrac>{over}{under}</mfrac>" if under else over
         return Piece(_row(_o("−"), whole), SIGN) if coefficient < 0 else Piece(whole, PRODUCT)

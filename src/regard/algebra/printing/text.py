@@ -51,18 +51,21 @@ class Text:
         return Piece(first + "".join(signed), SUM)
 
     def product(self, coefficient: Number, above: list[Piece], below: list[Piece]) -> Piece:
-        top, bottom = _ratio(coefficient)
+        top, bottom = ratio(coefficient)
         sign = "-" if top < 0 else ""
         over = [factor.within(PRODUCT + (place > 0)) for place, factor in enumerate(above)]
         if abs(top) != 1 or not over:
             over = [repr(abs(top)), *(factor.within(PRODUCT + 1) for factor in above)]
         elif sign:
             over[0] = above[0].within(POWER)
-        under = ([repr(bottom)] if bottom != 1 else []) + [factor.within(SIGN) for factor in below]
+        under = [factor.within(SIGN) for factor in below]
         text = sign + " * ".join(over)
+        if bottom != 1:
+            apart = any(factor.bond == SUM for factor in below)  # beside a sum, reading would multiply it in
+            text, under = (f"{text} / {bottom}", under) if apart else (text, [repr(bottom), *under])
         if under:
             text += f" / {under[0]}" if len(under) == 1 else f" / ({' * '.join(under)})"
-        return Piece(text, PRODUCT if len(over) + len(under) > 1 else SIGN)
+        return Piece(text, PRODUCT if len(over) + len(under) > 1 or bottom != 1 else SIGN)
 
     def power(self, base: Piece, exponent: Piece) -> Piece:
         return Piece(f"{base.within(ATOM)} ** {exponent.within(SIGN)}", POWER)
@@ -71,7 +74,8 @@ class Text:
         assert issubclass(function, Elementary)
         if function in (FloorDiv, Mod):
             left, right = arguments
-            return Piece(f"{left.within(PRODUCT)} {function.name} {right.within(SIGN)}", PRODUCT)
+            first = f"({left.text})" if left.text.startswith("-") else left.within(PRODUCT)  # a sum would take the sign
+            return Piece(f"{first} {function.name} {right.within(SIGN)}", PRODUCT)
         return Piece(f"{function.name}({', '.join(argument.text for argument in arguments)})", ATOM)
 
     def read(self, node: Read, indices: list[Piece]) -> Piece:
@@ -99,14 +103,13 @@ class Text:
         return Piece(f"~{part.within(SIGN)}", SIGN)
 
 
-def _ratio(value: Number) -> tuple[int | float, int]:
+def ratio(value: Number) -> tuple[int | float, int]:
+    """A number as numerator and denominator; what is no fraction has denominator 1."""
     return (value.numerator, value.denominator) if isinstance(value, Fraction) else (value, 1)
 
 
 def text(node: Any) -> str:
     """An expression or mask as `parse` reads it."""
-    if isinstance(node, Not) and isinstance(node.args[0], IsZero) and isinstance(node.args[0].args[0], Read):
-        node = node.args[0].args[0]  # a table as a mask: true where it is not 0
     return fold(node, Text()).text
 
 
@@ -118,13 +121,20 @@ def weight_text(weight: Weight) -> str:
         return "softmax"
     if weight.over is None:
         return f"each({weight.psi!r})"
-    options = [("sink", weight.sink), ("over", weight.over if weight.over != softmax.over else None)]
-    options += [("among", weight.among)]
+    over = weight.over if weight.over != softmax.over else None
+    options: list[tuple[str, object]] = [("sink", weight.sink), ("over", over), ("among", weight.among)]
     said = [f"{name}={value!r}" for name, value in options if value is not None]
     return f"share({', '.join([repr(weight.psi), *said])})"
 
 
+def _mask_text(node: Any) -> str:
+    """A mask where only a mask can stand: a table is one by itself, true where it is not 0."""
+    if isinstance(node, Not) and isinstance(node.args[0], IsZero) and isinstance(node.args[0].args[0], Read):
+        node = node.args[0].args[0]
+    return text(node)
+
+
 def formula_text(formula: Formula) -> str:
     """A whole attention: the weight called on the score, `softmax(dot / sqrt(d), mask=j <= i)`."""
-    mask = "" if formula.mask is None else f", mask={formula.mask!r}"
+    mask = "" if formula.mask is None else f", mask={_mask_text(formula.mask.node)}"
     return f"{weight_text(formula.weight)}({formula.score!r}{mask})"

@@ -9,7 +9,7 @@ from ..fold import Number, fold
 from ..functions import Abs, Elementary, Floor, FloorDiv, Sqrt, Where
 from ..nodes import Node, Pair, Read
 from .mathematics import equations
-from .text import AND, ATOM, COMPARE, OR, POWER, PRODUCT, SIGN, SUM, Piece, Text
+from .text import AND, ATOM, COMPARE, OR, POWER, PRODUCT, SIGN, SUM, Piece, Text, ratio
 
 if TYPE_CHECKING:
     from ..formula import Formula
@@ -50,10 +50,8 @@ class Unicode(Text):
         return Piece(first + "".join(f" − {t[1:]}" if t.startswith("−") else f" + {t}" for t in rest), SUM)
 
     def product(self, coefficient: Number, above: list[Piece], below: list[Piece]) -> Piece:
-        exact = isinstance(coefficient, int | Fraction)
-        top = abs(coefficient.numerator) if exact else abs(coefficient)
-        bottom = coefficient.denominator if exact else 1
-        over = ([self.number(top)] if top != 1 or not above else []) + above
+        top, bottom = ratio(coefficient)
+        over = ([self.number(abs(top))] if abs(top) != 1 or not above else []) + above
         under = ([self.number(bottom)] if bottom != 1 else []) + below
         text = ("−" if coefficient < 0 else "") + " ".join(piece.within(PRODUCT) for piece in over)
         if under:

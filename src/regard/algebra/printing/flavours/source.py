@@ -16,7 +16,23 @@ from ...fold import Number, fold
 from ...functions import Elementary, Exp, FloorDiv, Log, Mod, Sqrt, Where
 from ...intervals import Intervals
 from ...nodes import BATCH, HEAD, HEADS, KEYS, SCORE, WIDTH, I, J, Node, Pair, Read
-from .parts import ATOM, BOTH, COMPARE, EITHER, NOT, POWER, PRODUCT, SIGN, SUM, TERNARY, Kind, Part, atom, joined, raised
+from .parts import (
+    ATOM,
+    BOTH,
+    COMPARE,
+    EITHER,
+    NOT,
+    POWER,
+    PRODUCT,
+    SIGN,
+    SUM,
+    TERNARY,
+    Kind,
+    Part,
+    atom,
+    joined,
+    raised,
+)
 
 COUNTS = (0, math.inf)
 SIZES = (1, math.inf)
@@ -29,10 +45,13 @@ class Source:
 
     flavour = "python"
 
-    def __init__(self, *, four_axes: bool, clip: bool = False) -> None:
-        self.four_axes = four_axes  # q[b][h][row], not q[row]
+    def __init__(self, place: str, *, clip: bool = False) -> None:
+        self.given_place = place  # where a pair stands in a mask of the call
         self.clip = clip  # whether reads may stand outside their table: in masks, which see every pair
         self.intervals = Intervals(RANGES)
+
+    def fold(self, node: Any) -> Part:
+        return fold(node, self)
 
     # -- numbers -------------------------------------------------------------------------------------------------
 
@@ -41,6 +60,7 @@ class Source:
         if isinstance(value, Fraction):
             unsigned = f"{-value.numerator} / {value.denominator}" if value < 0 else None
             return Part(f"{value.numerator} / {value.denominator}", PRODUCT, Kind.FLOAT, bounds, unsigned)
+        value = float(value) if abs(value) >= 2**63 else value  # no array holds such an integer
         kind = Kind.INT if isinstance(value, int) else Kind.FLOAT
         unsigned = literal(-value) if value < 0 else None
         return Part(literal(value), SIGN if value < 0 else ATOM, kind, bounds, unsigned)
@@ -60,11 +80,15 @@ class Source:
 
     def sum(self, terms: list[Part]) -> Part:
         kind = self.alike(terms)
-        first, *rest = (self.as_kind(term, kind) for term in terms)
+        first, *rest = (self.countable(self.as_kind(term, kind)) for term in terms)
         pieces = [first.within(SUM)]
         pieces += [f"+ {term.within(SUM)}" if term.unsigned is None else f"- {term.unsigned}" for term in rest]
         bounds = self.intervals.sum([term.bounds for term in terms])
         return Part(" ".join(pieces), SUM, kind, bounds, pieces=tuple(pieces))
+
+    def countable(self, term: Part) -> Part:
+        """A term of a sum; arrays of truths would be joined by or, so a table that may hold them is counted."""
+        return term
 
     def product(self, coefficient: Number, above: list[Part], below: list[Part]) -> Part:
         bounds = self.intervals.product(coefficient, [x.bounds for x in above], [x.bounds for x in below])
@@ -130,7 +154,7 @@ class Source:
     def whole_quotient(self, function: type[Elementary], a: Part, b: Part) -> Part:
         if b.may_be_zero:
             return atom(f"{WHOLE_HELPERS[function]}({a.text}, {b.text})", Kind.INT)
-        return joined([a.within(PRODUCT), b.within(SIGN)], function.name, PRODUCT, Kind.INT, a.bounds)
+        return joined([a.within(PRODUCT), b.within(SIGN)], function.name, SUM, Kind.INT, a.bounds)
 
     # -- tables --------------------------------------------------------------------------------------------------
 
@@ -160,7 +184,7 @@ class Source:
         return replace(made, inverse=inverse)
 
     def given(self, name: str) -> Part:
-        return atom(f"‹{name}›[b][h][row][j]" if self.four_axes else f"‹{name}›[row][j]", Kind.FLAG, (False, True))
+        return atom(f"‹{name}›{self.given_place}", Kind.FLAG, (False, True))
 
     def both(self, parts: list[Part]) -> Part:
         bounds = self.intervals.both([part.bounds for part in parts])
@@ -168,7 +192,7 @@ class Source:
 
     def either(self, parts: list[Part]) -> Part:
         bounds = self.intervals.either([part.bounds for part in parts])
-        return joined([part.within(EITHER + 1) for part in parts], "or", EITHER, Kind.FLAG, bounds)
+        return joined([part.within(NOT) for part in parts], "or", EITHER, Kind.FLAG, bounds)
 
     def negation(self, part: Part) -> Part:
         bounds = self.intervals.negation(part.bounds)

@@ -20,9 +20,22 @@ from typing import Any, ClassVar
 from ...functions import Elementary, Log, Maximum, Minimum, Mod, Sqrt
 from ...nodes import SCORE, Index, Node, Pair, Read
 from .parts import (
-    AND, ATOM, COMPARE, OR, POWER, PRODUCT, SIGN, SUM, TERNARY, WHOLE, Kind, Part, atom, joined, raised,
+    AND,
+    ATOM,
+    OR,
+    POWER,
+    PRODUCT,
+    SIGN,
+    SUM,
+    TERNARY,
+    WHOLE,
+    Kind,
+    Part,
+    atom,
+    joined,
+    raised,
 )  # fmt: skip
-from .source import WHOLE_HELPERS, Source, needs_help, is_tame
+from .source import WHOLE_HELPERS, Source, is_tame, needs_help
 
 _NAME = re.compile(r"(?<![\w.‹])[^\W\d]\w*(?![\w=])")  # not attributes, keywords and tables
 
@@ -35,10 +48,11 @@ class ArraySource(Source):
     to_index: ClassVar[str] = "{}.astype(int)"
     constant: ClassVar[str] = "np.asarray({}, dtype=q.dtype)"
     choice: ClassVar[str] = "np.where({}, {}, {})"
+    filled: ClassVar[str] = "np.full_like"
     clipped: ClassVar[str] = "np.clip({}, 0, {})"
 
     def __init__(self, pairs: dict[Pair, str], kept: frozenset[str], guard: str | None = None) -> None:
-        super().__init__(four_axes=True)
+        super().__init__("")
         self.pairs, self.kept, self.guard = pairs, kept, guard
         self.constants = {"h", "b", "H", "d", "n", "q", "np", "torch", "math"}
 
@@ -76,7 +90,11 @@ class ArraySource(Source):
                 return super().apply(function, arguments)
             arguments = [self.array(argument) for argument in arguments]
         if function.nargs.args[0] > 1:
-            return super().apply(function, arguments) if function not in (Minimum, Maximum) else self.extreme(function, arguments)
+            return (
+                super().apply(function, arguments)
+                if function not in (Minimum, Maximum)
+                else self.extreme(function, arguments)
+            )
         return self.elementwise(function, arguments[0])
 
     def elementwise(self, function: type[Elementary], argument: Part) -> Part:
@@ -100,6 +118,8 @@ class ArraySource(Source):
     def where(self, condition: Part, a: Part, b: Part) -> Part:
         kind = self.alike([a, b])
         if condition.kind is Kind.FLAG:
+            if kind is Kind.REAL:  # sizes alone choose: both branches are arrays of one shape
+                a, b = self.like(a, b), self.like(b, a)
             return replace(super().where(condition, self.as_kind(a, kind), self.as_kind(b, kind)), kind=kind)
         if kind is Kind.FLOAT:
             a, kind = self.array(a), Kind.REAL
@@ -107,10 +127,14 @@ class ArraySource(Source):
         texts = (condition.text, self.as_kind(a, kind).text, self.as_kind(b, kind).text)
         return atom(self.choice.format(*texts), kind)
 
+    def like(self, part: Part, other: Part) -> Part:
+        """The part as an array of the shape of the other, if it is a plain number."""
+        return part if not part.is_scalar else atom(f"{self.filled}({other.text}, {part.text})", Kind.REAL)
+
     def whole_quotient(self, function: type[Elementary], a: Part, b: Part) -> Part:
         kind = self.alike([a, b])
         if not b.may_be_zero:
-            return joined([a.within(PRODUCT), b.within(SIGN)], function.name, PRODUCT, kind, a.bounds)
+            return joined([a.within(PRODUCT), b.within(SIGN)], function.name, SUM, kind, a.bounds)
         if kind is Kind.INT:
             divided = f"{a.within(PRODUCT)} {'%' if function is Mod else '//'} {b.within(SIGN)}"
             return Part(f"{divided} if {b.within(SUM)} != 0 else 0", TERNARY, kind)
@@ -134,6 +158,11 @@ class ArraySource(Source):
 
     # -- truths --------------------------------------------------------------------------------------------------
 
+    def countable(self, term: Part) -> Part:
+        if term.kind is not Kind.TABLE or term.unsigned is not None:
+            return term
+        return Part(f"1 * {term.within(SIGN)}", PRODUCT, term.kind, term.bounds)
+
     def compare(self, left: Part, relation: str, right: Part) -> Part:
         kind = self.alike([left, right])
         return super().compare(self.as_kind(left, kind), relation, self.as_kind(right, kind))
@@ -145,12 +174,12 @@ class ArraySource(Source):
         return self._joined(super().both(parts), parts, "&", AND)
 
     def either(self, parts: list[Part]) -> Part:
-        return self._joined(super().either(parts), parts, "|", OR)
+        return self._joined(super().either(parts), parts, "|", OR, SUM)
 
-    def _joined(self, plain: Part, parts: list[Part], operator: str, bond: int) -> Part:
+    def _joined(self, plain: Part, parts: list[Part], operator: str, bond: int, inner: int = AND) -> Part:
         if all(part.is_scalar for part in parts):
             return plain
-        return joined([part.within(bond) for part in parts], operator, bond, Kind.MASK, plain.bounds)
+        return joined([part.within(inner) for part in parts], operator, bond, Kind.MASK, plain.bounds)
 
     def negation(self, part: Part) -> Part:
         if part.is_scalar or part.inverse is not None:
@@ -183,7 +212,7 @@ class ArraySource(Source):
 
     def guarded(self, part: Part) -> Part:
         """The part where pairs count, and 1 elsewhere; as it is where it does not differ from pair to pair."""
-        if self.guard is None or set(_NAME.findall(part.text)) <= self.constants:
+        if self.guard is None or part.is_scalar or set(_NAME.findall(part.text)) <= self.constants:
             return part
         return part.atom(self.choice.format(self.guard, part.text, "1.0"))
 
@@ -196,6 +225,7 @@ class TorchSource(ArraySource):
     to_index = "{}.long()"
     constant = "q.new_tensor({})"
     choice = "torch.where({}, {}, {})"
+    filled = "torch.full_like"
     clipped = "torch.clamp({}, 0, {})"
 
     def template(self, function: type[Elementary], argument: Part) -> str:
@@ -207,13 +237,12 @@ class TorchSource(ArraySource):
         if not any(argument.is_scalar for argument in arguments):
             return super().extreme(function, arguments)
         kind = self.alike(arguments)
-        limit, value = sorted((self.as_kind(argument, kind) for argument in arguments), key=lambda part: not part.is_scalar)
+        limit, value = sorted(
+            (self.as_kind(argument, kind) for argument in arguments), key=lambda part: not part.is_scalar
+        )
         side = "max" if function is Minimum else "min"
         bounds = self.intervals.apply(function, [argument.bounds for argument in arguments])
         return atom(f"{value.within(ATOM)}.clamp({side}={limit.text})", kind, bounds)
 
     def mask(self, part: Part) -> Part:
         return part.atom(f"torch.tensor({part.text}, device=q.device)", Kind.MASK) if part.is_scalar else part
-
-
-__all__ = ["COMPARE", "ArraySource", "TorchSource"]

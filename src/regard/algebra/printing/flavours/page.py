@@ -38,7 +38,15 @@ class Page:
 
     def final(self, text: str) -> str:
         """The text with its tables named, and our own names out of their way."""
-        return _TABLE.sub(r"\1", self.clash.sub(r"\1_", text) if self.clash else text)
+        code, mark, remark = text.partition("  # ")
+        renamed = self.clash.sub(lambda match: self.ours(match[1]), code) if self.clash else code
+        return _TABLE.sub(r"\1", renamed) + mark + remark
+
+    def ours(self, name: str) -> str:
+        """A name of ours, out of the way of the tables."""
+        while name in self.tables:
+            name += "_"
+        return name
 
     def fits(self, text: str, indent: int = 0) -> bool:
         return 4 * (self.depth + indent) + len(self.final(text)) <= WIDTH
@@ -87,16 +95,29 @@ class Page:
         if self.fits(before + part.text + after):
             self.line(before + part.text + after)
             return True
-        pieces = part.pieces
-        if len(pieces) < 2 or not all(self.fits(piece, 1) for piece in pieces):
+        if not self.can_break(part):
             return False
-        if len(pieces) == 2 and (part.text[0] in "([" or part.text[-1] in ")]"):
-            return False  # formatters would break inside those brackets
         self.line(f"{before}(")
-        for piece in [part.text] if self.fits(part.text, 1) else pieces:
+        for piece in [part.text] if self.fits(part.text, 1) else part.pieces:
             self.line(piece, 1)
         self.line(f"){after}")
         return True
+
+    def add_up(self, name: str, total: Part) -> None:
+        """A sum under a name: one statement where that fits, otherwise term by term."""
+        if self.write(f"{name} = ", total):
+            return
+        first, *rest = total.pieces or (total.text,)
+        self.line(f"{name} = {first}")
+        for term in rest:
+            self.line(f"{name} {term[0]}= {term[2:]}")
+
+    def can_break(self, part: Part) -> bool:
+        """Whether the part may stand in brackets, one piece a line."""
+        if not all(self.fits(piece, 1) for piece in part.pieces):
+            return False
+        inside = part.text[0] in "([" or part.text[-1] in ")]"  # formatters would break there, with two pieces
+        return len(part.pieces) > 2 or (len(part.pieces) == 2 and not inside)
 
 
 class Writer:
@@ -111,15 +132,14 @@ class Writer:
         while True:
             memo = dict(self.named)
             part = fold(node, self.source, memo)
-            if self.page.write(before, part if shape is None else shape(part), after):
+            part = part if shape is None else shape(part)
+            if self.page.write(before, part, after):
                 return
-            if self._branches(before, node, after, shape) or self._name_one(node, memo):
-                continue
-            if not self.named or self.named.get(node) is not part:
-                self.page.line(before + (part if shape is None else shape(part)).text + after)
-            return
+            if not (self._choose_first(node) or self._name_one(node, memo)):
+                self.page.line(before + part.text + after)  # one word too long: nothing can be done
+                return
 
-    def _branches(self, before: str, node: Any, after: str, shape: Any) -> bool:
+    def _choose_first(self, node: Any) -> bool:
         return False
 
     def _name_one(self, root: Any, memo: dict[Any, Part]) -> bool:
@@ -127,18 +147,24 @@ class Writer:
         found = [node for node in self._candidates(root, memo) if self._is_worth(memo[node])]
         if not found:
             return False
-        node = max(found, key=lambda node: len(memo[node].text))
+        node = max(found, key=lambda node: self._merit(memo[node]))
         name = self.page.name(_role(root, node))
-        self.page.line(f"{name} = {memo[node].text}")
+        self.page.add_up(name, memo[node])
         self.named[node] = memo[node].atom(name)
         return True
+
+    def _merit(self, part: Part) -> tuple[bool, int]:
+        """The longest that fits one line; where none does, the shortest."""
+        fits, length = self.page.fits(f"part_22 = {part.text}"), len(part.text)
+        return fits, length if fits else -length
 
     def _candidates(self, root: Any, memo: dict[Any, Part]) -> list[Any]:
         return [node for node in memo if node != root and node not in self.named]
 
     def _is_worth(self, part: Part) -> bool:
-        fits = self.page.fits(f"part_22 = {part.text}")
-        return fits and len(part.text) >= SHORTEST_PART and (part.bond < ATOM or "(" in part.text)
+        fits = self.page.fits(f"part_22 = {part.text}") or self.page.can_break(part)
+        long = len(part.text) >= SHORTEST_PART and (part.bond < ATOM or "(" in part.text)
+        return fits and long and part.unsigned is None
 
 
 class LazyWriter(Writer):
@@ -164,10 +190,10 @@ class LazyWriter(Writer):
             self.page.depth -= 1
             self.named = outside
 
-    def _branches(self, before: str, node: Any, after: str, shape: Any) -> bool:
-        """Choose between the branches of one `where` in lines of their own."""
+    def _choose_first(self, node: Any) -> bool:
+        """Choose between the branches of one `where` in lines of their own; False where there is none."""
         inner = next((part for part in _eager(node) if isinstance(part, Where) and part not in self.named), None)
-        if inner is None or inner == node and shape is None:
+        if inner is None:
             return False
         name = self.page.name("chosen")
         self._if_else(f"{name} = ", inner)
