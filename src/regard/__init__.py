@@ -13,7 +13,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "attention": "Attention Gradients parse scaled_dot_product_attention self_attention",
+    "attention": "Attention Gradients parse self_attention",
+    "drop_in": "scaled_dot_product_attention",
     "algebra.symbols": (
         "H b cos cosine d dot erf exp floor gelu h i j log maximum minimum n relu s sigmoid sin softplus sqdist sqrt "
         "table tanh where"
@@ -21,18 +22,16 @@ _HOME = {
     "algebra.expressions": "Expression Mask equal",
     "algebra.weights": "Weight each share softmax",
     "algebra.masks": "causal documents everywhere given padding prefix window",
-    "algebra.errors": (
-        "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError"
-    ),
+    "algebra.errors": "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError",
 }
 _MODULES = ("algebra", "claims", "engines", "zoo")
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
-__all__ = sorted([*_NAMES, *_MODULES, "abs"])  # noqa: PLE0605 - one list, in one place
+__all__ = sorted([*_NAMES, *_MODULES])  # noqa: PLE0605 - one list, in one place
 
 
 def __getattr__(name: str) -> Any:
-    if name == "abs":  # shadows a builtin only for those who ask for it by name
+    if name == "abs":  # by name only: a star import must not hide the builtin, which works on expressions too
         return import_module(".algebra.symbols", __name__).abs_
     if name in _NAMES:
         value = getattr(import_module(f".{_NAMES[name]}", __name__), name)
@@ -44,4 +43,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "abs"]

@@ -1,6 +1,8 @@
 """The public face: a formula that runs.
 
     y_i = Σ_j w_ij v_j        w_ij = ψ(s_ij) / Z_i        s_ij = score(q_i, k_j, i, j, h, b)
+
+Every call passes one door (engines.call) and one plan (engines.plan), then one engine.
 """
 
 from __future__ import annotations
@@ -10,17 +12,16 @@ from typing import Any
 from .algebra.errors import CallError, KindError
 from .algebra.expressions import Expression, Mask
 from .algebra.formula import Formula
-from .algebra.masks import causal, given
 from .algebra.parsing import parse as parse_value
-from .algebra.symbols import b, d, dot, h, i, j, sqrt, table
-from .algebra.weights import Weight, softmax
+from .algebra.symbols import dot
+from .algebra.weights import Weight
 from .engines.arrays import as_array, is_array, library
 from .engines.call import Call, prepare
 from .engines.plan import ENGINES, Plan, choose
 from .trace import Trace
 
 
-class Gradients(tuple[Any, Any, Any]):
+class Gradients(tuple[Any, ...]):
     """dq, dk, dv, as a tuple of three; the gradients of tables are in `tables`, or by name: `grads["bias"]`."""
 
     tables: dict[str, Any]
@@ -58,7 +59,7 @@ class Attention(Formula):
         totals: also return log Z of each row (Z itself where ψ is no exponential)
         engine: "auto", "python" or "dense"; an engine that is named is used or refused, never replaced
         """
-        steps = self._attend(q, k, v, start, engine, tables)
+        steps = self._attend(q, k, as_array(v, "v"), start, engine, tables)
         call = steps.call
         y = call.restore(call.xp.astype(steps.y, call.dtype), call.queries, int(call.v.shape[3]))
         return (y, _restored_totals(steps)) if totals else y
@@ -75,17 +76,19 @@ class Attention(Formula):
 
     def trace(self, q: Any, k: Any, v: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Trace:
         """Every step with its shape and its values; prints as a diagram."""
-        steps = self._attend(q, k, v, start, engine, tables)
+        steps = self._attend(q, k, as_array(v, "v"), start, engine, tables)
         scores = self.scores(q, k, start=start, engine=engine, **tables)
-        return Trace.of(self, steps, scores)
+        return Trace.of(self, steps, scores, None if self.weight.over is None else _restored_totals(steps))
 
     def plan(self, q: Any, k: Any, v: Any = None, *, start: Any = None, engine: str = "auto", **tables: Any) -> Plan:
         """Which engine would run this call, why not the others, operations and bytes."""
         return choose(prepare(self, q, k, v, start=start, tables=tables), engine)
 
-    def vjp(self, q: Any, k: Any, v: Any, dy: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Gradients:
+    def vjp(
+        self, q: Any, k: Any, v: Any, dy: Any, *, start: Any = None, engine: str = "auto", **tables: Any
+    ) -> Gradients:
         """The gradients of Σ dy·y for q, k, v and every real table, by the algebra's own derivative."""
-        steps = self._attend(q, k, v, start, engine, tables)
+        steps = self._attend(q, k, as_array(v, "v"), start, engine, tables)
         call, xp = steps.call, steps.call.xp
         dy = as_array(dy, "dy")
         expected = (*call.lead, call.queries, int(call.v.shape[3]))
@@ -93,10 +96,13 @@ class Attention(Formula):
             raise CallError(f"dy: has the shape of y, {expected}; got {tuple(dy.shape)}")
         if library(dy).name != xp.name:
             raise KindError(f"dy: comes from the library of q, {xp.name}; got {library(dy).name}")
+        if not xp.is_real(dy):
+            raise KindError(f"dy: real floating numbers; got dtype {dy.dtype}; convert it, for example to {call.dtype}")
         dy = xp.reshape(dy, (call.batch, call.heads, call.queries, expected[-1]))
         found = ENGINES[choose(call, engine).engine].vjp(steps, dy)
         tables = {name: call.hand_back(found[name]) for name in call.formula.ranks if name in found}
-        return Gradients(*(call.hand_back(found[name]) for name in "qkv"), tables)
+        dq, dk, dv = (call.hand_back(found[name]) for name in "qkv")
+        return Gradients(dq, dk, dv, tables)
 
     def _attend(self, q: Any, k: Any, v: Any, start: Any, engine: str, tables: dict[str, Any]) -> Any:
         call = prepare(self, q, k, v, start=start, tables=tables)
@@ -107,8 +113,8 @@ def _restored_totals(steps: Any) -> Any:
     call: Call = steps.call
     over = call.formula.weight.over
     totals = steps.log_total
-    if over is not None and over.node.name == "j":
-        return call.restore(totals, call.queries)
+    if over is not None and over.node.name in "ij":
+        return call.restore(totals, call.queries if over.node.name == "j" else call.keys)
     return call.hand_back(totals)
 
 
@@ -137,11 +143,17 @@ def self_attention(
     Wq, Wk, Wv: (D, d_k), (D, d_k), (D, d_v); without Wv the values are x itself
     M:          (D, D), in place of Wq and Wk; `dot` in the formula is then x M xᵀ, and `d` the width of x
     """
+    if attention is not None and not isinstance(attention, Attention):
+        raise KindError(f"attention: an Attention, as in Attention(mask=causal); got {attention!r}")
+    if attention is not None and Wq is not None and "M" in attention.ranks:
+        options["M"], M = M, None  # a table of the formula, not the matrix in place of two
     if (M is None) == (Wq is None) or (Wq is None) != (Wk is None):
         given_names = ", ".join(name for name, value in (("Wq", Wq), ("Wk", Wk), ("M", M)) if value is not None)
         raise CallError(f"self_attention: both Wq and Wk, or M alone; got {given_names or 'none of them'}")
     if attention is None:
         attention = Attention() if M is None else Attention(score=dot)
+    if not isinstance(attention, Attention):
+        raise KindError(f"attention: an Attention, as in Attention(weight=softmax); got {type(attention).__name__}")
     lists = not is_array(x)
     rows = as_array(x, "x")
     matrices = {"Wq": Wq, "Wk": Wk, "Wv": Wv, "M": M}
@@ -161,54 +173,8 @@ def _projection(x: Any, name: str, matrix: Any) -> Any:
         )
     if library(array).name != library(x).name:
         raise KindError(f"{name}: comes from the library of x, {library(x).name}; got {library(array).name}")
+    device = library(x).device
+    for what, found, expected in (("dtype", array.dtype, x.dtype), ("device", device(array), device(x))):
+        if found != expected:
+            raise CallError(f"{name}: has the {what} of x, {expected}; got {found}; convert it")
     return array
-
-
-def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Any:
-    """PyTorch's function of that name, on a formula; also for NumPy and JAX.
-
-    attn_mask: True where a pair is admitted, or numbers to add to the score; broadcasts to (…, L, S)
-    is_causal: query i reads keys j ≤ i, counted from the first of each
-    """
-    if dropout_p:
-        raise CallError(f"dropout_p: no engine here drops weights yet; got {dropout_p}; pass 0.0")
-    if attn_mask is not None and is_causal:
-        raise CallError("attn_mask: stands alone or is_causal does; got both; join them into one mask")
-    if query.ndim >= 4 and not enable_gqa and query.shape[-3] != key.shape[-3]:
-        raise CallError(
-            f"enable_gqa: heads differ, query {tuple(query.shape)} and key {tuple(key.shape)}; pass enable_gqa=True"
-        )
-    score = dot / sqrt(d) if scale is None else dot * float(scale)
-    tables: dict[str, Any] = {}
-    mask = causal if is_causal else None
-    if attn_mask is not None:
-        xp = library(attn_mask)
-        if xp.is_bool(attn_mask):
-            mask, tables["attn_mask"] = given("attn_mask"), attn_mask
-        else:
-            score = score + table("attn_mask")[b, h, i, j]
-            tables["attn_mask"] = _laid_out_bias(xp, attn_mask, query, key)
-    return Attention(score, softmax, mask)(query, key, value, start=0, **tables)
-
-
-def _laid_out_bias(xp: Any, bias: Any, query: Any, key: Any) -> Any:
-    """A bias that broadcasts to (…, L, S), as (batch, heads, L, S)."""
-    lead = tuple(query.shape[:-2])
-    full = (*lead, query.shape[-2], key.shape[-2])
-    try:
-        whole = xp.broadcast_to(bias, full)
-    except (ValueError, RuntimeError):
-        raise CallError(f"attn_mask: broadcasts to (…, L, S) {full}; got shape {tuple(bias.shape)}") from None
-    heads = lead[-1] if len(lead) >= 2 else 1
-    return xp.reshape(whole, (-1, heads, *full[-2:]))
-
-

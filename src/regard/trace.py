@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from .algebra.formula import Formula
 
 
+ROLES = {"q": "queries", "k": "keys", "v": "values"}
+
+
 @dataclass(frozen=True)
 class Step:
     """One step: its name, what it is, and its value."""
@@ -31,29 +34,30 @@ class Trace:
     steps: tuple[Step, ...]
 
     @classmethod
-    def of(cls, formula: Formula, steps: Any, scores: Any) -> Trace:
+    def of(cls, formula: Formula, steps: Any, scores: Any, totals: Any) -> Trace:
         """The steps of one forward pass."""
         call, weight = steps.call, formula.weight
         square = (call.queries, call.keys)
-        made = [Step(name, f"{what} as given", call.given[name]) for name, what in zip("qkv", ("queries", "keys", "values"), strict=True)]
+        made = [Step(name, f"{what} as given", call.given[name]) for name, what in ROLES.items()]
         made += [Step(name, "table as given", table) for name, table in call.tables.items()]
         made.append(Step("scores", f"s = {formula.score!r}", _as_array(scores)))
         if formula.mask is not None:
-            admitted = steps.weights != 0 if isinstance(steps.admitted, set) else steps.admitted
-            made.append(Step("mask", f"admitted: {formula.mask!r}", call.xp.reshape(admitted, (*call.lead, *square))))
+            made.append(Step("mask", f"admitted: {formula.mask!r}", call.xp.reshape(steps.mask, (*call.lead, *square))))
         if weight.over is not None:
             name = "log Z" if weight.is_exponential else "Z"
-            made.append(Step("totals", f"{name} over {weight.over!r} of ψ(s) = {weight.psi!r}", steps.log_total))
+            made.append(Step("totals", f"{name} over {weight.over!r} of ψ(s) = {weight.psi!r}", _as_array(totals)))
         meaning = "w = ψ(s) / Z" if weight.over is not None else f"w = ψ(s) = {weight.psi!r}"
         made.append(Step("weights", meaning, call.xp.reshape(steps.weights, (*call.lead, *square))))
-        made.append(Step("y", "y = Σ_j w v", call.xp.reshape(steps.y, (*call.lead, call.queries, -1))))
+        made.append(
+            Step("y", "y = Σ_j w v", call.xp.reshape(steps.y, (*call.lead, call.queries, int(call.v.shape[3]))))
+        )
         return cls(formula, tuple(made))
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 
     def __getitem__(self, name: str) -> Any:
-        for step in self.steps:
+        for step in reversed(self.steps):  # a table may be called like a step of ours
             if step.name == name:
                 return step.value
         raise KeyError(f"{name}: the steps are {', '.join(step.name for step in self.steps)}")
@@ -82,4 +86,4 @@ class Trace:
 def _as_array(value: Any) -> Any:
     from .engines.arrays import as_array
 
-    return as_array(value, "scores")
+    return as_array(value, "step")

@@ -44,6 +44,14 @@ class Library:
         """Whether the values can be looked at now (not while a compiler traces)."""
         return True
 
+    def is_mapped(self, x: Any) -> bool:
+        """Whether `vmap` hides an axis of the array."""
+        return False
+
+    def is_true(self, truth: Any) -> bool:
+        """Whether a truth is known to hold now; while a compiler traces, nothing is."""
+        return self.known(truth) and bool(truth)
+
     def is_real(self, x: Any) -> bool:
         """Whether the array holds floating-point numbers."""
         return bool(self.xp.isdtype(x.dtype, "real floating"))
@@ -105,7 +113,12 @@ class Torch(Library):
         return x.detach()
 
     def known(self, x: Any) -> bool:
-        return not self.xp.compiler.is_compiling()
+        return not (self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))
+
+    def is_mapped(self, x: Any) -> bool:
+        from torch._C._functorch import is_batchedtensor  # PyTorch has no public way to ask
+
+        return bool(is_batchedtensor(x))
 
 
 class Jax(Library):
@@ -125,6 +138,12 @@ class Jax(Library):
         from jax.lax import stop_gradient
 
         return stop_gradient(x)
+
+    def device(self, x: Any) -> Any:  # JAX itself says where arrays go, also while it traces
+        return None
+
+    def is_mapped(self, x: Any) -> bool:
+        return type(x).__name__ == "BatchTracer"  # JAX has no public way to ask
 
     def known(self, x: Any) -> bool:
         from jax.core import Tracer
@@ -155,5 +174,6 @@ def as_array(value: object, argument: str) -> Any:
         raise KindError(f"{argument}: an array or nested lists of numbers; got {type(value).__name__}")
     try:
         return np.asarray(value, dtype=np.float64)
-    except (ValueError, TypeError) as problem:
-        raise KindError(f"{argument}: nested lists of numbers, all rows of one length; got {problem}") from None
+    except (ValueError, TypeError):
+        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
+        raise KindError(f"{argument}: nested lists of numbers, all rows of one length; got {shown}") from None

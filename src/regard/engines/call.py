@@ -20,6 +20,7 @@ from ..algebra.nodes import Read
 from .arrays import Library, as_array, is_array, library
 
 Shape = tuple[int, ...]
+AXIS = {"b": 0, "h": 1, "i": 2, "j": 3}  # of scores and weights
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,15 @@ def prepare(
     formula: Formula, q: object, k: object, v: object = None, *, start: object = None, tables: Mapping[str, object]
 ) -> Call:
     """Check the arguments of a call against each other and the formula, and bring them into one shape."""
-    arrays = {name: as_array(value, name) for name, value in (("q", q), ("k", k), ("v", v)) if value is not None}
+    arrays = {
+        name: as_array(value, name)
+        for name, value in (("q", q), ("k", k), ("v", v))
+        if name != "v" or value is not None
+    }
     xp = _one_library(arrays)
     _check_kinds(xp, arrays)
+    if formula.uses("b") and any(map(xp.is_mapped, arrays.values())):
+        raise CallError("vmap: b counts the batch axis, which vmap hides; got both; keep the axis and leave vmap out")
     _check_ranks(arrays)
     _check_shapes(formula, arrays)
     batch_axes = _batch_axes(arrays)
@@ -130,9 +137,12 @@ def _one_library(arrays: dict[str, Any]) -> Library:
 def _check_kinds(xp: Library, arrays: dict[str, Any]) -> None:
     for name, array in arrays.items():
         if not xp.is_real(array):
-            raise KindError(f"{name}: real floating numbers; got dtype {array.dtype}; convert it, for example to float32")
-    for what, of in (("dtype", lambda array: array.dtype), ("device", xp.device)):
-        found = {name: of(array) for name, array in arrays.items()}
+            raise KindError(
+                f"{name}: real floating numbers; got dtype {array.dtype}; convert it, for example to float32"
+            )
+    dtypes = {name: array.dtype for name, array in arrays.items()}
+    devices = {name: xp.device(array) for name, array in arrays.items()}
+    for what, found in (("dtype", dtypes), ("device", devices)):
         if len(set(map(str, found.values()))) > 1:
             told = ", ".join(f"{name} has {value}" for name, value in found.items())
             raise CallError(f"{what}: q, k and v share one {what}; got {told}; convert them to one")
@@ -202,9 +212,13 @@ def _start(formula: Formula, xp: Library, start: object, batch: int, queries: in
                 "say where the first query stands, for example start=0"
             )
         start = keys - queries
-    values = xp.asarray(start, device=xp.device(like)) if not is_array(start) else start
-    if isinstance(start, bool) or not xp.is_integer(values):
+    own = is_array(start) and library(start).name == xp.name
+    values: Any = start if own else np.asarray(start)
+    if not (xp.is_integer(values) if own else values.dtype.kind in "iu"):
         raise KindError(f"start: an integer, or one for each batch; got {start!r}")
+    values = values if own else xp.asarray(values, device=xp.device(like))
+    if xp.device(values) != xp.device(like):
+        raise CallError(f"device: start lies where q lies, on {xp.device(like)}; got it on {xp.device(values)}")
     if values.ndim > 0 and math.prod(values.shape) != batch:
         raise CallError(f"start: one integer, or one for each of {batch} batches; got shape {tuple(values.shape)}")
     values = xp.astype(values, xp.int64) if xp.name != "jax" else values
@@ -219,17 +233,22 @@ def _tables(call: Call, tables: Mapping[str, object]) -> dict[str, Any]:
     missing = [name for name in ranks if tables.get(name) is None]
     unused = [name for name in tables if name not in ranks]
     if missing:
-        told = ", ".join(f"{name}=" for name in missing)
-        raise TableError(f"tables: the formula reads {', '.join(ranks)}; got none for {told} pass an array by that name")
+        given = [name for name, value in tables.items() if value is not None]
+        told, got = ", ".join(f"{name}=" for name in missing), ", ".join(given) or "none"
+        raise TableError(f"tables: the formula reads {', '.join(ranks)}; got {got}; pass {told} an array by that name")
     if unused:
         known = ", ".join(ranks) or "no table"
-        raise TableError(f"tables: the formula reads {known}; got {', '.join(unused)}, which it does not read")
+        part = {"mask", "attn_mask", "causal", "is_causal", "scale", "bias"} & set(unused)
+        advice = "a mask or scale is part of the formula, as in Attention(mask=j <= i)" if part else "leave it out"
+        raise TableError(
+            f"tables: the formula reads {known}; got {', '.join(unused)}, which it does not read; {advice}"
+        )
     return {name: _table(call, name, tables[name], rank) for name, rank in ranks.items()}
 
 
 def _table(call: Call, name: str, value: Any, rank: int) -> Any:
     xp = call.xp
-    table = value if is_array(value) else xp.asarray(np.asarray(value), device=xp.device(call.q))
+    table = value if is_array(value) else xp.asarray(_numbers(value, name), device=xp.device(call.q))
     call.given[name] = table
     if library(table).name != xp.name:
         raise KindError(f"{name}: tables come from the library of q, {xp.name}; got {library(table).name}")
@@ -240,7 +259,10 @@ def _table(call: Call, name: str, value: Any, rank: int) -> Any:
     table = _with_batch(call, name, table, rank)
     if table.ndim != rank:
         shown = f"[{', '.join('…' * rank)}]" if rank else ""
-        raise TableError(f"{name}: the formula reads it with {rank} axes{shown and ' ' + shown}; got shape {tuple(value.shape)}")
+        raise TableError(
+            f"{name}: the formula reads it with {rank} axes{shown and ' ' + shown}; "
+            f"got shape {tuple(call.given[name].shape)}"
+        )
     if xp.is_real(table):
         if name in call.formula.integer_tables:
             raise TableError(f"{name}: stands in an index, so it holds integers; got dtype {table.dtype}; convert it")
@@ -248,6 +270,17 @@ def _table(call: Call, name: str, value: Any, rank: int) -> Any:
     if not (xp.is_integer(table) or xp.is_bool(table)):
         raise TableError(f"{name}: a table holds real numbers, integers or truths; got dtype {table.dtype}")
     return xp.astype(table, xp.int64) if xp.is_integer(table) and xp.name != "jax" else table
+
+
+def _numbers(value: object, name: str) -> Any:
+    """A table that came as a number or nested lists."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise KindError(f"{name}: an array, a number or nested lists of numbers; got {type(value).__name__}")
+    return array
 
 
 def _with_batch(call: Call, name: str, table: Any, rank: int) -> Any:
@@ -285,7 +318,9 @@ def _check_metrics(call: Call) -> None:
             if pair.word == "sqdist" and expected[0] != expected[1]:
                 raise CallError(f"width: sqdist compares vectors of one width; got {expected}")
             if found != expected:
-                raise TableError(f"{pair.metric.table}: {pair.word} needs the widths of q and k, {expected}; got {found}")
+                raise TableError(
+                    f"{pair.metric.table}: {pair.word} needs the widths of q and k, {expected}; got {found}"
+                )
 
 
 def refuse_range(call: Call, read: Read, axis: int, low: int, high: int) -> NoReturn:
@@ -293,5 +328,6 @@ def refuse_range(call: Call, read: Read, axis: int, low: int, high: int) -> NoRe
     size = int(call.tables[read.table].shape[axis])
     raise TableError(
         f"{read.table}: {Expression(read)!r} must stay within its {size} entries along axis {axis}; got indices from "
-        f"{low} to {high} for admitted pairs; make the table longer, mask those pairs, or clamp with minimum and maximum"
+        f"{low} to {high} for admitted pairs; make the table longer, mask those pairs, "
+        "or clamp with minimum and maximum"
     )

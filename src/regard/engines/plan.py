@@ -48,7 +48,7 @@ class Plan:
         rows = [("engine", "operations", "memory", "")]
         for option in self.options:
             verdict = "chosen" if option.engine == self.engine else f"not: {option.against}"
-            rows.append((option.engine, _short(option.operations, 1000), _short(option.bytes, 1024) + "B", verdict))
+            rows.append((option.engine, _short(option.operations), _bytes(option.bytes), verdict))
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([self.shapes, *lines])
@@ -65,24 +65,36 @@ def choose(call: Call, engine: str = "auto") -> Plan:
         taken = engine
     else:
         taken = "python" if call.from_lists else next(name for name, why in refusals.items() if why is None)
-    options = tuple(
-        Option(name, *module.cost(call), None if name == taken else refusals[name] or _preference(call, name, taken, engine))
-        for name, module in ENGINES.items()
-    )
+    against = {name: refusals[name] or _preference(call, taken, engine) for name in ENGINES if name != taken}
+    options = tuple(_option(name, call, against.get(name)) for name in ENGINES)
     v = "" if call.v is None else f", v {tuple(call.given['v'].shape)}"
     shapes = f"q {tuple(call.given['q'].shape)}, k {tuple(call.given['k'].shape)}{v}, {call.dtype}, {call.xp.name}"
     return Plan(taken, options, shapes)
 
 
-def _preference(call: Call, name: str, taken: str, engine: str) -> str:
+def _option(name: str, call: Call, against: str | None) -> Option:
+    operations, held = ENGINES[name].cost(call)
+    return Option(name, operations, held, against)
+
+
+def _preference(call: Call, taken: str, engine: str) -> str:
     if engine != "auto":
         return f"{taken} was asked for"
-    return "lists go to the engine that reads lists" if call.from_lists else f"loops in Python; {taken} gives the same faster"
+    if call.from_lists:
+        return "lists go to the engine that reads lists"
+    return f"it loops in Python, where {taken} does not"
 
 
-def _short(value: int, base: int) -> str:
-    amount, units = float(value), iter(("", "k", "M", "G", "T", "P"))
-    unit = next(units)
-    while amount >= base and unit != "P":
-        amount, unit = amount / base, next(units)
-    return f"{amount:.3g} {unit}" if unit else f"{amount:.0f} "
+def _short(value: int) -> str:
+    return _scaled(value, 1000, ("", " k", " M", " G", " T", " P"))
+
+
+def _bytes(value: int) -> str:
+    return _scaled(value, 1024, (" B", " KiB", " MiB", " GiB", " TiB", " PiB"))
+
+
+def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:
+    amount, place = float(value), 0
+    while amount >= base and place < len(units) - 1:
+        amount, place = amount / base, place + 1
+    return f"{amount:.3g}{units[place]}"

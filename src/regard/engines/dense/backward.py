@@ -1,0 +1,106 @@
+"""The backward pass, for any ψ: through the total, through ψ, then through the score's own derivative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...algebra.calculus import partials
+from ...algebra.nodes import Pair, Read
+from ...algebra.weights import exponential_terms
+from ..call import AXIS
+from .forward import Steps
+from .pairs import PAIRS
+from .reading import Reading
+from .select import keep, mix_back, quotient
+
+
+def vjp(steps: Steps, dy: Any) -> dict[str, Any]:
+    """Gradients of Σ dy·y for q, k, v and every real table, by the algebra's own derivative."""
+    with steps.call.xp.quiet():
+        return _Backward(steps, dy).run()
+
+
+class _Backward:
+    def __init__(self, steps: Steps, dy: Any) -> None:
+        self.steps, self.call, self.reading = steps, steps.call, steps.reading
+        self.xp, self.dy = steps.call.xp, steps.call.xp.astype(dy, steps.call.working_dtype)
+        self.gradients: dict[str, Any] = {}
+
+    def run(self) -> dict[str, Any]:
+        xp, steps, weight = self.xp, self.steps, self.call.formula.weight
+        g = keep(xp, steps.admitted, self.dy @ xp.matrix_transpose(self.reading.v))
+        dpsi = self._through_total(g)
+        ds = dpsi * self.reading.scaled(weight.slope_terms, steps.shift)
+        self._add("v", mix_back(xp, steps.weights, self.dy, steps.admitted))
+        self._through(self.call.formula.score.node, keep(xp, self.reading.live, ds), 0.0, self.reading)
+        self._through(weight.psi.node, dpsi, steps.shift, self.reading)
+        self._add("q", xp.zeros_like(self.reading.q))
+        self._add("k", xp.zeros_like(self.reading.k))
+        for name, table in self.call.tables.items():
+            if xp.is_real(table):
+                self._add(name, xp.zeros_like(table))
+        return {name: self._fitted(name, gradient) for name, gradient in self.gradients.items()}
+
+    def _through_total(self, g: Any) -> Any:
+        """dψ · exp(m) from dw: g where nothing is shared, otherwise (g − Σ g w) / Z."""
+        xp, steps, weight = self.xp, self.steps, self.call.formula.weight
+        if weight.over is None:
+            return g
+        axis = AXIS[weight.over.node.name]
+        delta = xp.sum(keep(xp, steps.admitted, g * steps.weights), axis=axis, keepdims=True)
+        if weight.sink is not None:
+            self._through(weight.sink.node, -quotient(xp, delta, steps.total), steps.shift, steps.raw)
+        counted = steps.admitted if weight.among is None else self.reading.mask(weight.among.node)
+        spread = keep(xp, counted, xp.broadcast_to(delta, g.shape))
+        return quotient(xp, g - spread, steps.total)
+
+    def _through(self, node: Any, gradient: Any, shift: Any, reading: Reading) -> None:
+        """Add gradient · ∂node/∂leaf to every leaf of `node`; exponentials are scaled by exp(−shift)."""
+        for leaf, slope in partials(node).items():
+            share = keep(self.xp, reading.live, gradient * reading.scaled(exponential_terms(slope), shift))
+            if isinstance(leaf, Pair):
+                self._to_pair(leaf, share)
+            else:
+                self._to_table(leaf, share)
+
+    def _to_pair(self, pair: Pair, g: Any) -> None:
+        gradients = PAIRS[pair.word].backward(self.reading, pair, g)
+        for name, gradient in zip(("q", "k"), gradients[:2], strict=True):
+            self._add(name, gradient)
+        if pair.metric is not None:
+            self._to_metric(pair.metric, gradients[2])
+
+    def _to_table(self, read: Read, g: Any) -> None:
+        table = self.call.tables[read.table]
+        if not self.xp.is_real(table):
+            return
+        places = [self.reading.place(read, axis) for axis in range(len(read.indices))]
+        if not places:
+            self._add(read.table, self.xp.sum(g))
+            return
+        places = [self.xp.broadcast_to(place, g.shape) for place in places]
+        flat = tuple(self.xp.reshape(place, (-1,)) for place in places)
+        self._add(read.table, self.xp.scatter(table.shape, flat, self.xp.reshape(g, (-1,))))
+
+    def _to_metric(self, read: Read, g: Any) -> None:
+        """`g` is (B, H, D, D): add it where this head and batch read their matrix."""
+        table, xp = self.call.tables[read.table], self.xp
+        if not read.indices:
+            self._add(read.table, xp.sum(g, axis=(0, 1)))
+            return
+        places = [
+            xp.broadcast_to(self.reading.place(read, axis), (*g.shape[:2], 1, 1)) for axis in range(len(read.indices))
+        ]
+        flat = tuple(xp.reshape(place, (-1,)) for place in places)
+        self._add(read.table, xp.scatter(table.shape, flat, xp.reshape(g, (-1, *g.shape[2:]))))
+
+    def _add(self, name: str, gradient: Any) -> None:
+        self.gradients[name] = self.gradients[name] + gradient if name in self.gradients else gradient
+
+    def _fitted(self, name: str, gradient: Any) -> Any:
+        """The gradient in the shape and dtype of its argument; heads that read one key head are summed."""
+        if name in ("k", "v") and self.call.group > 1:
+            batch, heads, length, width = gradient.shape
+            grouped = (batch, heads // self.call.group, self.call.group, length, width)
+            gradient = self.xp.sum(self.xp.reshape(gradient, grouped), axis=2)
+        return self.call.fit(name, gradient)

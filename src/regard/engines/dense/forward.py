@@ -1,0 +1,152 @@
+"""The forward pass: scores, ψ with the row's largest exponent taken out, totals, weights, y."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from ..._shapes import Array, Bool, Float
+from ...algebra.errors import CallError
+from ...algebra.fold import fold
+from ...algebra.nodes import SCORE
+from ...algebra.weights import Term, Weight
+from ..arrays import Library
+from ..call import AXIS, Call, refuse_range
+from .reading import Reading
+from .select import keep, mix, quotient
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The forward pass, step by step."""
+
+    call: Call
+    raw: Reading  # of every pair
+    reading: Reading  # of the pairs that count
+    score: Float[Array, "b h i j"]
+    admitted: Bool[Array, "b h i j"] | None  # None: every pair
+    shift: Any  # m, with size 1 along the index that shares; 0 where ψ has no exponential
+    psi: Float[Array, "b h i j"]  # ψ · exp(−m)
+    total: Any | None  # Z · exp(−m); None where nothing is shared
+    weights: Float[Array, "b h i j"]
+    y: Float[Array, "b h i e"] | None
+
+    @property
+    def mask(self) -> Any | None:
+        """Which pairs are admitted; None where all are."""
+        return self.admitted
+
+    @property
+    def log_total(self) -> Any:
+        """log Z where ψ is exponential, otherwise Z; without the axis that shares."""
+        weight, xp = self.call.formula.weight, self.call.xp
+        if weight.over is None:
+            raise CallError(f"totals: this weight shares nothing, so there is no Z; got {weight!r}")
+        with xp.quiet():
+            value = xp.log(self.total) + self.shift if weight.is_exponential else self.total
+        return xp.squeeze(value, axis=AXIS[weight.over.node.name])
+
+
+def attend(call: Call) -> Steps:
+    """Every step of the forward pass."""
+    with call.xp.quiet():
+        return _attend(call)
+
+
+def scores(call: Call) -> Any:
+    """s_ij for every pair, admitted or not."""
+    with call.xp.quiet():
+        reading = Reading.of(call)
+        _check_ranges(call, reading, after_score=False)
+        return reading.whole(fold(call.formula.score.node, reading, reading.memo))
+
+
+def _attend(call: Call) -> Steps:
+    xp, weight = call.xp, call.formula.weight
+    raw = Reading.of(call)
+    admitted = None if call.formula.mask is None else raw.mask(call.formula.mask.node)
+    counted = admitted if weight.among is None else raw.mask(weight.among.node)
+    reading = raw.where(_either(admitted, counted))
+
+    s = _scores(call, raw, reading)
+    m, psi = _psi(raw, reading, weight)
+    z = None if weight.over is None else _total(raw, weight, keep(xp, counted, psi), m)
+    w = keep(xp, admitted, psi) if z is None else quotient(xp, keep(xp, admitted, psi), z)
+    y = None if call.v is None else mix(xp, w, reading.v, admitted)
+    return Steps(call, raw, reading, s, admitted, m, psi, z, w, y)
+
+
+def _scores(call: Call, raw: Reading, reading: Reading) -> Any:
+    """s_ij where pairs count; every table is looked at on the way."""
+    _check_ranges(call, raw, after_score=False)
+    s = reading.whole(fold(call.formula.score.node, reading, reading.memo))
+    reading.memo[SCORE] = raw.memo[SCORE] = s
+    _check_ranges(call, raw, after_score=True)
+    return s
+
+
+def _psi(raw: Reading, reading: Reading, weight: Weight) -> tuple[Any, Any]:
+    """m and ψ · exp(−m): m is the largest exponent of each total, and 0 where nothing is shared or exponential."""
+    if weight.over is None:
+        return 0.0, reading.whole(fold(weight.psi.node, reading, reading.memo))
+    m: Any = 0.0
+    if weight.is_exponential:
+        heights = _heights(reading, weight.terms, AXIS[weight.over.node.name])
+        m = _shift([*heights, *_heights(raw, weight.sink_terms, None)], reading.xp)
+    return m, reading.whole(reading.scaled(weight.terms, m))
+
+
+def _total(raw: Reading, weight: Weight, psi: Any, m: Any) -> Any:
+    """Z · exp(−m): the sink, and the sum of ψ over the index that shares."""
+    assert weight.over is not None
+    total = raw.xp.sum(psi, axis=AXIS[weight.over.node.name], keepdims=True)
+    return total if weight.sink is None else total + raw.scaled(weight.sink_terms, m)
+
+
+def _shift(heights: list[Any], xp: Library) -> Any:
+    """m: the largest exponent that counts, or 0 where there is none."""
+    highest = reduce(lambda x, y: xp.where(y > x, y, x), heights)
+    return xp.constant(xp.where(highest == -math.inf, xp.zeros_like(highest), highest))
+
+
+def _heights(reading: Reading, terms: tuple[Term, ...], axis: int | None) -> list[Any]:
+    """The exponents a of the terms r · exp(a) with r ≠ 0: the largest along the axis, or each (of a sink)."""
+    found = []
+    for r, a in terms:
+        height = reading.array(reading.real(fold(a, reading, reading.memo)))
+        if not r.is_Number:
+            factor = reading.array(reading.real(fold(r, reading, reading.memo)))
+            height = reading.xp.where(factor == 0, -math.inf, height + reading.xp.zeros_like(factor))
+        if axis is not None:
+            height = _highest(reading.xp, keep(reading.xp, reading.live, reading.whole(height), -math.inf), axis)
+        found.append(height)
+    return found
+
+
+def _highest(xp: Library, values: Any, axis: int) -> Any:
+    if values.shape[axis] == 0:
+        shape = tuple(1 if place == axis else size for place, size in enumerate(values.shape))
+        return xp.full(shape, -math.inf, dtype=values.dtype)
+    return xp.max(values, axis=axis, keepdims=True)
+
+
+def _either(a: Any | None, b: Any | None) -> Any | None:
+    return None if a is None or b is None else a | b
+
+
+def _check_ranges(call: Call, reading: Reading, *, after_score: bool) -> None:
+    """Every read that counts stands inside its table."""
+    xp = call.xp
+    for guarded in call.formula.reads:
+        if guarded.needs_score != after_score:
+            continue
+        sizes = call.tables[guarded.read.table].shape
+        for axis in range(len(guarded.read.indices)):
+            place = reading.index(guarded.read, axis)
+            outside = (place < 0) | (place >= sizes[axis])
+            wrong = outside & reading.mask(guarded.guard)
+            if xp.is_true(xp.any(wrong)):
+                places = xp.broadcast_to(place, wrong.shape)[wrong]
+                refuse_range(call, guarded.read, axis, int(xp.min(places)), int(xp.max(places)))

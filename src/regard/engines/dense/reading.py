@@ -1,0 +1,246 @@
+"""The algebra of arrays: what each symbol, table and function of a formula is for one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+from ...algebra.errors import TableError
+from ...algebra.fold import Number, fold
+from ...algebra.functions import Elementary, Where
+from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Node, Pair, Read
+from ...algebra.weights import Term
+from ..arrays import Library
+from ..call import Call
+from .pairs import PAIRS
+from .select import keep, mix, mix_back
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A formula read as arrays: what each symbol, table and function is for one call."""
+
+    call: Call
+    xp: Library
+    q: Any
+    k: Any
+    v: Any | None
+    symbols: Mapping[Any, Any]
+    live: Any | None  # where leaves count; elsewhere they are 0, so that no gradient comes from there
+    memo: dict[Any, Any]
+
+    @classmethod
+    def of(cls, call: Call) -> Reading:
+        xp = call.xp
+        q, k = xp.astype(call.q, call.working_dtype), _repeated(xp, call.k, call.group, call.working_dtype)
+        v = None if call.v is None else _repeated(xp, call.v, call.group, call.working_dtype)
+        device = xp.device(call.q)
+
+        def count(size: int) -> Any:
+            return xp.arange(size, device=device)
+
+        symbols = {
+            I: call.start[:, None, None, None] + count(call.queries)[None, None, :, None],
+            J: count(call.keys)[None, None, None, :],
+            HEAD: count(call.heads)[None, :, None, None],
+            BATCH: count(call.batch)[:, None, None, None],
+            HEADS: call.heads, WIDTH: call.width, KEYS: call.keys,
+        }  # fmt: skip
+        return cls(call, xp, q, k, v, symbols, None, {})
+
+    def where(self, live: Any | None) -> Reading:
+        """The same reading with leaves that count only where `live` holds; vectors that no one reads are 0."""
+        if live is None:
+            return self
+        xp, rows, columns = self.xp, self.xp.any(live, axis=3)[..., None], self.xp.any(live, axis=2)[..., None]
+        q, k = keep(xp, rows, self.q), keep(xp, columns, self.k)
+        v = None if self.v is None else keep(xp, columns, self.v)
+        return Reading(self.call, xp, q, k, v, self.symbols, live, {})
+
+    # -- the fold ----------------------------------------------------------------------------------------------
+
+    def number(self, value: Number) -> Any:
+        return value if isinstance(value, int) and abs(value) < 2**63 else float(value)
+
+    def symbol(self, symbol: Any) -> Any:
+        return self.symbols[symbol]
+
+    def pair(self, pair: Pair) -> Any:
+        return keep(self.xp, self.live, PAIRS[pair.word].forward(self, pair))
+
+    def sum(self, terms: list[Any]) -> Any:
+        return reduce(add, self._alike(terms))
+
+    def product(self, coefficient: Number, above: list[Any], below: list[Any]) -> Any:
+        coefficient = self.number(coefficient)
+        if not below and all(map(self._is_integer, [coefficient, *above])):
+            return reduce(mul, self._alike([coefficient, *above]))
+        value = reduce(mul, map(self.real, above), 1.0) * float(coefficient)
+        return reduce(lambda x, y: _divided(x, self.real(y)), below, value)
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        if isinstance(exponent, int) and exponent > 0 and self._is_integer(base):
+            return base**exponent
+        base, exponent = self.real(base), self.real(exponent)
+        if isinstance(base, float) and isinstance(exponent, float):
+            base = self.array(base)
+        if isinstance(exponent, float) and 0 < exponent < 1:  # no automatic derivative may meet 0 here
+            zero = base == 0
+            return self.xp.where(zero, self.xp.zeros_like(base), self.xp.where(zero, 1.0, base) ** exponent)
+        return base**exponent
+
+    def apply(self, function: type[Node], arguments: list[Any]) -> Any:
+        assert issubclass(function, Elementary)
+        truths, values = (arguments[:1], arguments[1:]) if function is Where else ([], arguments)
+        values = self._alike(values) if function.keeps_integers else [self.real(value) for value in values]
+        return function.array(self.xp, *map(self.array, truths), *map(self.array, values))
+
+    def choose(self, node: Any, memo: dict[Any, Any]) -> Any:
+        """where(c, a, b), with leaves that count only in the branch that is taken: no other reaches a gradient."""
+        condition, *branches = node.args
+        taken = self.array(fold(condition, self, memo))
+        sides = [taken, ~taken] if self.live is None else [taken & self.live, ~taken & self.live]
+        known = {node: value for node, value in memo.items() if node.is_Symbol and not isinstance(node, Pair)}
+        readings = [replace(self, live=side, memo=dict(known)) for side in sides]
+        values = [fold(branch, reading, reading.memo) for branch, reading in zip(branches, readings, strict=True)]
+        return self.apply(Where, [taken, *values])
+
+    def read(self, node: Read, indices: list[Any]) -> Any:
+        table = self.call.tables[node.table]
+        if not indices:
+            return self._where_live(table)
+        value = table[tuple(self.place(node, axis) for axis in range(len(indices)))]
+        return self._where_live(value)
+
+    def truth(self, value: bool) -> Any:
+        return value
+
+    def compare(self, left: Any, relation: str, right: Any) -> Any:
+        left, right = (self.array(side) for side in self._alike([left, right]))
+        match relation:
+            case "<=":
+                return left <= right
+            case "<":
+                return left < right
+            case ">=":
+                return left >= right
+            case ">":
+                return left > right
+            case _:
+                return left == right
+
+    def given(self, name: str) -> Any:
+        return self.call.tables[name]
+
+    def both(self, parts: list[Any]) -> Any:
+        return reduce(lambda x, y: x & y, parts)
+
+    def either(self, parts: list[Any]) -> Any:
+        return reduce(lambda x, y: x | y, parts)
+
+    def negation(self, part: Any) -> Any:
+        return ~self.array(part)
+
+    # -- helpers -------------------------------------------------------------------------------------------------
+
+    @property
+    def _full(self) -> tuple[int, ...]:
+        call = self.call
+        return call.batch, call.heads, call.queries, call.keys
+
+    def mask(self, node: Any) -> Any:
+        """A truth for every pair."""
+        return self.xp.broadcast_to(self.array(fold(node, self, self.memo)), self._full)
+
+    def whole(self, value: Any) -> Any:
+        """A real number for every pair."""
+        return self.xp.broadcast_to(self.array(self.real(value)), self._full)
+
+    def scaled(self, terms: tuple[Term, ...], shift: Any) -> Any:
+        """Σ r · exp(a − shift)."""
+        total: Any = self.array(0.0)
+        for r, a in terms:
+            height = self.array(self.real(fold(a, self, self.memo))) - shift
+            if self.live is not None and height.shape == self._full:
+                height = keep(self.xp, self.live, height)
+            factor = self.array(self.real(fold(r, self, self.memo)))
+            if not r.is_Number:  # 0 · exp(a) is 0, however large a − shift
+                height = self.xp.where(factor == 0, self.xp.zeros_like(height), height)
+            total = total + factor * self.xp.exp(height)
+        return total
+
+    def _where_live(self, value: Any) -> Any:
+        """A real value where pairs count, 0 elsewhere: what stands there must not reach a gradient."""
+        if self.live is None or not self.xp.is_real(value):
+            return value
+        return keep(self.xp, self.live, value)
+
+    def metric(self, pair: Pair) -> Any:
+        """The matrix between q and k, (B or 1, H or 1, D, D)."""
+        assert pair.metric is not None
+        table = self.call.tables[pair.metric.table]
+        places = tuple(self.place(pair.metric, axis)[:, :, 0, 0] for axis in range(len(pair.metric.indices)))
+        return table[places] if places else table[None, None, :, :]
+
+    def place(self, read: Read, axis: int) -> Any:
+        """Where a read stands along one axis of its table, kept inside; the check of ranges is made elsewhere."""
+        size = self.call.tables[read.table].shape[axis]
+        if size == 0 and math.prod(self.index(read, axis).shape):
+            raise TableError(f"{read.table}: at least one entry along each axis; got none along axis {axis}")
+        return self.xp.clip(self.index(read, axis), 0, max(size - 1, 0))
+
+    def index(self, read: Read, axis: int) -> Any:
+        """The index as written, (B or 1, H or 1, N or 1, n or 1)."""
+        value = self.array(fold(read.indices[axis], self, self.memo))
+        value = value if self.xp.is_integer(value) else self.xp.astype(value, self.symbols[J].dtype)
+        return self.xp.reshape(value, (1, 1, 1, 1)) if value.ndim == 0 else value
+
+    def mix(self, g: Any, values: Any) -> Any:
+        """Σ_j g_ij x_j over the pairs that count."""
+        return mix(self.xp, g, values, self.live)
+
+    def mix_back(self, g: Any, values: Any) -> Any:
+        """Σ_i g_ij x_i over the pairs that count."""
+        return mix_back(self.xp, g, values, self.live)
+
+    def real(self, value: Any) -> Any:
+        if isinstance(value, int | float):
+            return float(value)
+        return value if self.xp.is_real(value) else self.xp.astype(value, self.call.working_dtype)
+
+    def array(self, value: Any) -> Any:
+        if not isinstance(value, bool | int | float):
+            return value
+        dtype = self.call.working_dtype if isinstance(value, float) else None
+        return self.xp.asarray(value, dtype=dtype, device=self.xp.device(self.q))
+
+    def _is_integer(self, value: Any) -> bool:
+        return isinstance(value, int) if isinstance(value, int | float) else not self.xp.is_real(value)
+
+    def _alike(self, values: list[Any]) -> list[Any]:
+        """All integers if all of them are, otherwise all real."""
+        if not all(map(self._is_integer, values)):
+            return [self.real(value) for value in values]
+        return [self._counted(value) for value in values]
+
+    def _counted(self, value: Any) -> Any:
+        """An integer as it is, and a truth as 0 or 1."""
+        whole = isinstance(value, int) or self.xp.is_integer(value)
+        return value if whole else self.xp.astype(value, self.symbols[J].dtype)
+
+
+def _repeated(xp: Library, array: Any, group: int, dtype: Any) -> Any:
+    """Keys or values with one head for each query head: head h reads head h // group."""
+    array = xp.astype(array, dtype)
+    return array if group == 1 else xp.repeat(array, group, axis=1)
+
+
+def _divided(x: Any, y: Any) -> Any:
+    """x / y by the rules of IEEE 754, also for two plain numbers."""
+    if isinstance(x, float) and isinstance(y, float) and y == 0:
+        return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1.0, y)
+    return x / y
