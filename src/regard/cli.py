@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from difflib import get_close_matches
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Annotated
 
 from .algebra.errors import MissingExtra, RegardError
 
@@ -11,12 +13,12 @@ try:
     import rich.box
     import typer
     from rich.console import Console
-    from rich.panel import Panel
-    from rich.syntax import Syntax
     from rich.table import Table
     from rich.text import Text
 except ImportError as missing:
     sys.exit(f"regard: {MissingExtra(missing.name or 'typer', 'cli')}")
+
+from .terminal import console, show_example, show_laws, show_mathematics, show_plan
 
 if TYPE_CHECKING:
     from .attention import Attention
@@ -25,12 +27,13 @@ app = typer.Typer(
     help="Attention, written once: y_i = Σ_j w_ij v_j,  w_ij = ψ(s_ij) / Z_i,  s_ij = score(q_i, k_j, i, j, h, b).",
     no_args_is_help=False, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
 )  # fmt: skip
-console = Console()
-SHADES = ((59, 76, 192), (221, 221, 221), (180, 4, 38))
 
 
 def main() -> None:
     """Run the command; a mistake in its arguments ends in a sentence, not in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without these signs shows others, and no traceback
     try:
         app()
     except RegardError as problem:
@@ -39,7 +42,9 @@ def main() -> None:
 
 
 @app.callback(invoke_without_command=True)
-def overview(context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def overview(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
     """Without a command: five formulas, their mathematics, and what they attend to in a sentence."""
     from . import __version__
 
@@ -53,8 +58,8 @@ def overview(context: typer.Context, version: Annotated[bool, typer.Option("--ve
 
 @app.command()
 def formula(
-    text: Annotated[str, typer.Argument(help='A formula, as in "softmax(dot / sqrt(d), mask=j <= i)", or a name of the zoo.')],
-    code: Annotated[str | None, typer.Option(help="Print stand-alone source and nothing else: python, numpy or torch.")] = None,
+    text: Annotated[str, typer.Argument(help='As in "softmax(dot / sqrt(d), mask=j <= i)", or a name of the zoo.')],
+    code: Annotated[str | None, typer.Option(help="Print source and nothing else: python, numpy or torch.")] = None,
     form: Annotated[str, typer.Option(help="With --code: attention, or self_attention.")] = "attention",
     n: Annotated[int, typer.Option(min=1, max=32, help="Size of the example.")] = 6,
     shape: Annotated[str, typer.Option(help="Batch, heads, positions, width for the plan.")] = "1,8,1024,64",
@@ -63,13 +68,14 @@ def formula(
 ) -> None:
     """Print a formula as mathematics, its laws in words, its plan and cost, and its matrix on a small example."""
     attention = read_formula(text)
-    plain = attention.code(code, form) if code else attention.latex() if latex else attention.mathml() if mathml else None
-    if plain is not None:
-        sys.stdout.write(plain.rstrip("\n") + "\n")
+    if code or latex or mathml:
+        printed = attention.code(code, form) if code else attention.latex() if latex else attention.mathml()
+        sys.stdout.write(printed.rstrip("\n") + "\n")
         return
+    sizes = _sizes(shape)
     show_mathematics(attention)
     show_laws(attention)
-    show_plan(attention, shape)
+    show_plan(attention, sizes)
     show_example(attention, n)
 
 
@@ -94,8 +100,8 @@ def zoo(name: Annotated[str | None, typer.Argument(help="Which one to show; all 
     console.print(table)
 
 
-@app.command()
-def claims(
+@app.command("claims")
+def show_claims(
     ids: Annotated[list[str] | None, typer.Argument(help="Which claims to run; all without.")] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the claims without running them.")] = False,
 ) -> None:
@@ -106,17 +112,15 @@ def claims(
         raise typer.Exit(1)
 
 
-# -- parts of the page -------------------------------------------------------------------------------------------
-
-
 def read_formula(text: str) -> Attention:
     """A formula as text, or a name of the zoo; a bare expression is the score of a softmax."""
     from .algebra.expressions import Expression
     from .attention import Attention, parse
     from .zoo import ENTRIES
 
-    if text.strip().isidentifier() and text.strip() in ENTRIES:
-        return ENTRIES[text.strip()].formula
+    name = text.strip()
+    if name in ENTRIES or (name.isidentifier() and get_close_matches(name, ENTRIES, n=1)):
+        return ENTRIES[_zoo_name(name)].formula
     value = parse(text)
     if isinstance(value, Expression):
         hint = "Read as the score of a softmax; write each(sigmoid(s))(…) or share(relu(s))(…) for another weight."
@@ -127,72 +131,6 @@ def read_formula(text: str) -> Attention:
     return value
 
 
-def show_mathematics(attention: Attention) -> None:
-    """The equation in Unicode, and as text."""
-    lines = attention.unicode().split(",  ")
-    console.print(Panel(Text("\n".join(lines)), title=Text(repr(attention)), title_align="left", expand=False))
-
-
-def show_laws(attention: Attention) -> None:
-    """The laws in words."""
-    for sentence in attention.laws.words():
-        name, _, rest = sentence.partition(":")
-        console.print(Text.assemble((f"{name}:", "bold"), rest))
-    console.print()
-
-
-def show_plan(attention: Attention, shape: str) -> None:
-    """The plan and cost for arrays of the given shape."""
-    batch, heads, length, width = _sizes(shape)
-    from .example import example
-
-    call = example(attention, batch=batch, heads=heads, n=length, width=width, values=False)
-    console.print(str(attention.plan(call.q, call.k, call.v, **call.tables)), highlight=False, markup=False)
-    console.print()
-
-
-def show_example(attention: Attention, n: int) -> None:
-    """The weights of a small random example as a coloured matrix."""
-    from .example import example
-
-    call = example(attention, n=n)
-    weights = attention.weights(call.q, call.k, **call.tables)[0, 0]
-    if call.tables:
-        shapes = ", ".join(f"{name} {tuple(table.shape)}" for name, table in call.tables.items())
-        console.print(f"Weights of head 0 for random vectors of width 4, with tables {shapes}:", highlight=False)
-    else:
-        console.print("Weights of head 0 for random vectors of width 4:", highlight=False)
-    console.print(matrix(weights, [f"q{row}" for row in range(n)], [f"k{column}" for column in range(n)]))
-
-
-def matrix(weights: Any, rows: list[str], columns: list[str]) -> Table:
-    """Weights as a table, coloured from the lowest to the highest; a pair that is not admitted is a dot."""
-    largest = max(float(abs(weights).max()), 1e-12)
-    signed = bool((weights < 0).any())
-    table = Table(box=None, padding=(0, 0), show_edge=False)
-    table.add_column("", style="dim", justify="right")
-    for name in columns:
-        table.add_column(Text(name, style="dim"), justify="center", min_width=6)
-    for name, row in zip(rows, weights.tolist(), strict=True):
-        table.add_row(name + " ", *(_cell(value, largest, signed) for value in row))
-    return table
-
-
-def _cell(value: float, largest: float, signed: bool) -> Text:
-    if value == 0:
-        return Text("  ·   ", style="dim")
-    height = value / largest if not signed else (value / largest + 1) / 2
-    red, green, blue = _shade(height if signed else 0.5 + height / 2)
-    ink = "black" if 0.25 < (height if signed else 0.5 + height / 2) < 0.85 else "white"
-    return Text(f"{value:^6.2f}", style=f"{ink} on rgb({red},{green},{blue})")
-
-
-def _shade(height: float) -> tuple[int, ...]:
-    first, second = (SHADES[0], SHADES[1]) if height < 0.5 else (SHADES[1], SHADES[2])
-    part = height * 2 % 1 if 0 < height < 1 and height != 0.5 else float(height >= 1)
-    return tuple(round(a + (b - a) * part) for a, b in zip(first, second, strict=True))
-
-
 def _sizes(shape: str) -> list[int]:
     parts = shape.replace("x", ",").split(",")
     if len(parts) != 4 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
@@ -201,8 +139,6 @@ def _sizes(shape: str) -> list[int]:
 
 
 def _zoo_name(name: str) -> str:
-    from difflib import get_close_matches
-
     from .zoo import ENTRIES
 
     if name in ENTRIES:

@@ -82,4 +82,3 @@ def _table(formula: Formula, name: str, shape: tuple[int, ...], rng: Any, n: int
 def _is_compared(formula: Formula, name: str) -> bool:
     masks = [part.node for part in (formula.mask, formula.weight.among) if part is not None]
     return any(isinstance(part, Read) and part.table == name for node in masks for part in walk(node))
-

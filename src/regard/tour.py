@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,12 +31,14 @@ def tour(console: Console) -> None:
     """Print the five formulas with their equation and their weights on a sentence."""
     from rich.text import Text
 
-    from .cli import matrix, show_mathematics
+    from .terminal import matrix, show_mathematics
 
     words = SENTENCE.split()
     x = np.stack([vectors(words)] * HEADS)[None]  # the same vectors in every head
-    console.print(Text.assemble(("regard", "bold"), ": attention, written once.   "), end="")
-    console.print("y_i = Σ_j w_ij v_j,  w_ij = ψ(s_ij) / Z_i,  s_ij = score(q_i, k_j, i, j, h, b)\n", style="dim", highlight=False)
+    console.print(Text.assemble(("regard", "bold"), ": attention, written once."))
+    console.print(
+        "y_i = Σ_j w_ij v_j,  w_ij = ψ(s_ij) / Z_i,  s_ij = score(q_i, k_j, i, j, h, b)\n", style="dim", highlight=False
+    )
     console.print(f"“{SENTENCE}”: each word is a vector of its letters and pairs of letters.\n", highlight=False)
     for sentence, make in STOPS:
         attention: Attention = make()
@@ -41,8 +46,17 @@ def tour(console: Console) -> None:
         show_mathematics(attention)
         console.print(matrix(attention.weights(x, x)[0, 0], words, words))
         console.print()
-    hint = 'Next: regard formula "softmax(-sqrt(sqdist), mask=j <= i)"   regard zoo   regard claims   regard --help'
-    console.print(hint, style="dim", highlight=False, markup=False)
+    command = command_name()
+    for arguments in ('formula "softmax(-sqrt(sqdist), mask=j <= i)"', "zoo", "claims", "--help"):
+        console.print(f"{command} {arguments}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def command_name() -> str:
+    """How this very command is called from here: by name if it is on the path, otherwise by its place."""
+    beside = Path(sys.executable).parent / "regard"
+    if shutil.which("regard") or not beside.exists():
+        return "regard"
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
 
 
 def vectors(words: list[str], length: float = 4.0) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .algebra.errors import FormulaError
 from .algebra.expressions import Expression
 from .algebra.masks import causal, documents
 from .algebra.masks import prefix as prefix_mask
@@ -64,7 +65,9 @@ class Entry:
 ENTRIES: dict[str, Entry] = {}
 
 
-def entry(title: str, paper: str, year: int, link: str) -> Callable[[Callable[..., Attention]], Callable[..., Attention]]:
+def entry(
+    title: str, paper: str, year: int, link: str
+) -> Callable[[Callable[..., Attention]], Callable[..., Attention]]:
     """Enter a function into the zoo under its own name."""
 
     def enter(make: Callable[..., Attention]) -> Callable[..., Attention]:
@@ -99,7 +102,12 @@ def causal_dot() -> Attention:
     return Attention(mask=causal)
 
 
-@entry("unscaled dot product", "Luong, Pham, Manning: Effective Approaches to Attention-based NMT", 2015, "arXiv:1508.04025")
+@entry(
+    "unscaled dot product",
+    "Luong, Pham, Manning: Effective Approaches to Attention-based NMT",
+    2015,
+    "arXiv:1508.04025",
+)
 def unscaled_dot() -> Attention:
     """softmax(q·k): the older form, whose scores grow with √d.
 
@@ -159,13 +167,20 @@ def alibi() -> Attention:
     return Attention(score=dot / sqrt(d) - 2 ** (-8 * (h + 1) / H) * (i - j), mask=causal)
 
 
-@entry("relative bias", "Shaw, Uszkoreit, Vaswani: Self-Attention with Relative Position Representations", 2018, "arXiv:1803.02155")
+@entry(
+    "relative bias",
+    "Shaw, Uszkoreit, Vaswani: Self-Attention with Relative Position Representations",
+    2018,
+    "arXiv:1803.02155",
+)
 def relative_bias(reach: int = 511) -> Attention:
     """A learned number for each head and offset, the same beyond `reach`. Table bias: (H, 2·reach + 1).
 
     >>> relative_bias(reach=2)
     softmax(dot / sqrt(d) + table("bias")[h, maximum(-2, minimum(2, i - j)) + 2])
     """
+    if reach < 0:
+        raise FormulaError(f"relative_bias: a reach of at least 0; got {reach}")
     return Attention(score=dot / sqrt(d) + table("bias")[h, _clamped(i - j, reach) + reach])
 
 
@@ -178,6 +193,8 @@ def t5_bias(buckets: int = 32, reach: int = 128) -> Attention:
     >>> t5_bias().ranks
     {'bias': 2}
     """
+    if buckets < 4 or buckets % 4 or reach <= buckets // 4:
+        raise FormulaError(f"t5_bias: buckets a multiple of 4, reach above buckets / 4; got {buckets} and {reach}")
     half = buckets // 2
     near = half // 2
     distance = abs_(i - j)
@@ -217,7 +234,9 @@ def prefix_lm() -> Attention:
     return Attention(mask=prefix_mask(table("prompt")[b]))
 
 
-@entry("document packing", "Krell et al.: Efficient Sequence Packing without Cross-contamination", 2021, "arXiv:2107.02027")
+@entry(
+    "document packing", "Krell et al.: Efficient Sequence Packing without Cross-contamination", 2021, "arXiv:2107.02027"
+)
 def document_packing() -> Attention:
     """Several documents in one row, none reading another. Table ids: (n) or (batch, n) integers.
 
@@ -227,7 +246,12 @@ def document_packing() -> Attention:
     return Attention(mask=causal & documents("ids"))
 
 
-@entry("sigmoid", "Ramapuram et al.: Theory, Analysis, and Best Practices for Sigmoid Self-Attention", 2024, "arXiv:2409.04431")
+@entry(
+    "sigmoid",
+    "Ramapuram et al.: Theory, Analysis, and Best Practices for Sigmoid Self-Attention",
+    2024,
+    "arXiv:2409.04431",
+)
 def sigmoid() -> Attention:
     """Every pair decides for itself; −log n starts the rows at a sum near 1.
 

@@ -54,7 +54,8 @@ class Ledger:
 
     def select(self, ids: Iterable[str] | None = None) -> tuple[Claim, ...]:
         """The claims of these ids, in the order given; all of them where none is."""
-        names = list(self.claims) if ids is None else list(ids)
+        asked = self.claims if ids is None else [ids] if isinstance(ids, str) else ids
+        names = [name.upper() for name in asked]
         unknown = [name for name in names if name not in self.claims]
         if unknown:
             raise LedgerError(f"ids: among {', '.join(self.claims)}; got {', '.join(unknown)}")

@@ -79,12 +79,21 @@ def show(console: Any, ids: Sequence[str] = (), listing: bool = False) -> bool:
             results.append(result)
             if ids:
                 console.print(f"{full(result)}\n", markup=False, highlight=False, soft_wrap=True)
-    if not ids:
-        _print_table(console, COLUMNS, [(*row(result)[:5], _styled(result), *row(result)[6:]) for result in results])
-        for result in filter(_is_trouble, results):
-            console.print(f"{trouble(result)}\n", markup=False, highlight=False, soft_wrap=True)
+            else:
+                _print_entry(console, result)
     console.print(summary(results), highlight=False)
     return all(result.passed or result.skipped is not None for result in results)
+
+
+def _print_entry(console: Any, result: Result) -> None:
+    """One claim as it is measured: its number and verdict, the sentence below, and what went wrong if it did."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    name, texts, verdict, measured, expected, status, seconds, sentence = row(result)
+    marks = ((f"{name:<4}", "bold"), f"{verdict:<22}{measured:>10}  {expected:<18}", (f"{status:<8}", STYLES[status]))
+    console.print(Text.assemble(*marks, (f"{seconds:>5} s  {texts}", "dim")))
+    console.print(Padding(Text(sentence if result.passed else f"{sentence}\n{trouble(result)}"), (0, 0, 0, 4)))
 
 
 def _print_table(console: Any, columns: Row, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -97,12 +106,6 @@ def _print_table(console: Any, columns: Row, rows: Iterable[tuple[Any, ...]]) ->
     for cells in rows:
         made.add_row(*cells)
     console.print(made)
-
-
-def _styled(result: Result) -> Any:
-    from rich.text import Text
-
-    return Text(result.status, style=STYLES[result.status])
 
 
 def _is_trouble(result: Result) -> bool:
