@@ -51,7 +51,7 @@ def class_repr(cls: type) -> str:
 
 
 FunctionClass.__repr__ = class_repr
-install_import_hook(["regard.attention", "regard.engines"], "beartype.beartype")
+install_import_hook(["regard.attention", "regard.engines"], "checker.check")
 
 # -- random formulas -------------------------------------------------------------------------------------------
 

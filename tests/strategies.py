@@ -263,6 +263,4 @@ def _case(score: Twin, mask: Twin | None, weight: tuple[Any, Any]) -> Case:
 def cases(*, smooth: bool = False) -> st.SearchStrategy[Case]:
     """Whole attentions."""
     masks = st.one_of(st.none(), index_masks())
-    return st.builds(
-        _case, expressions(smooth=smooth), masks, st.sampled_from(SMOOTH_WEIGHTS if smooth else WEIGHTS)
-    )
+    return st.builds(_case, expressions(smooth=smooth), masks, st.sampled_from(SMOOTH_WEIGHTS if smooth else WEIGHTS))

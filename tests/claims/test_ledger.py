@@ -214,14 +214,14 @@ def test_a_terminal_shows_the_whole_ledger(monkeypatch: pytest.MonkeyPatch) -> N
     screen = console()
     assert claims.show(screen)
     text = shown(screen)
-    assert all(word in text for word in (*claims.COLUMNS, "Sentence of X1.", "Sentence of X2.", "2 passed in "))
+    assert all(word in text for word in ("X1  holds", "Sentence of X1.", "Sentence of X2.", "2 passed in "))
 
 
 def test_a_terminal_tells_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_filled", lambda: book(X1=holds, X2=fails, X3=raises))
     screen = console()
     assert not claims.show(screen)
-    assert "X2 failed\n  the first: 0.25, expected at most 1\n  the second: 3" in shown(screen)
+    assert all(line in shown(screen) for line in ("X2 failed", "the first: 0.25, expected at most 1", "the second: 3"))
     assert "1 passed, 1 failed, 1 error in " in shown(screen)
 
 
@@ -250,7 +250,7 @@ def test_skipped_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_filled", lambda: ledger)
     screen = console()
     assert claims.show(screen)
-    assert 'X1 skipped\n  this needs torch, which is not installed: pip install "regard[torch]"' in shown(screen)
+    assert 'this needs torch, which is not installed: pip install "regard[torch]"' in shown(screen)
 
 
 # -- without packages ------------------------------------------------------------------------------------------

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from regard import claims
+from regard import Attention, claims
 from regard.claims.registry import measured
-from regard.engines import call, dense, python
+from regard.engines import call
+from regard.engines.dense import forward as dense
+from regard.engines.dense import pairs as dense_pairs
+from regard.engines.python import pairs as python_pairs
 
 LEDGER = {claim.id: claim for claim in claims.ledger()}
 FORMULA = "G2 G5 K1 K2 N1 N6 M1 V3 P1 T1 I1 I2 C1".split()
@@ -48,7 +52,8 @@ def test_numbers_are_the_same_on_every_run() -> None:
 
 # -- each row can fail -----------------------------------------------------------------------------------------
 
-quotient, forward, mix, started, python_dot = dense._quotient, dense.Dot.forward, dense._mix, call._start, python._dot
+attend, quotient, mix, started = dense._attend, dense.quotient, dense.mix, call._start
+forward, python_dot = dense_pairs.Dot.forward, python_pairs.inner
 
 
 def too_large(xp: Any, psi: Any, total: Any) -> Any:
@@ -56,8 +61,9 @@ def too_large(xp: Any, psi: Any, total: Any) -> Any:
     return 1.01 * quotient(xp, psi, total)
 
 
-def unmasked(*_: Any) -> None:
-    """No mask where there is one."""
+def unmasked(call: Any) -> Any:
+    """Every pair, whatever the mask says."""
+    return attend(replace(call, formula=Attention(call.formula.score, call.formula.weight)))
 
 
 def counts_itself(reading: Any, pair: Any) -> Any:
@@ -82,12 +88,12 @@ def scaled(x: Any, y: Any) -> float:
 
 
 SABOTAGE: list[tuple[Any, str, Callable[..., Any], str]] = [
-    (dense, "_quotient", too_large, "G2 N1 N6 I1"),
-    (dense, "_admitted", unmasked, "N6 M1 I1 P1"),
-    (dense.Dot, "forward", counts_itself, "G5 K1 K2 N1 P1"),
-    (dense, "_mix", adds_a_feature, "V3 T1 I1"),
+    (dense, "quotient", too_large, "G2 N1 N6 I1"),
+    (dense, "_attend", unmasked, "N6 M1 I1 P1"),
+    (dense_pairs.Dot, "forward", counts_itself, "G5 K1 K2 N1 P1"),
+    (dense, "mix", adds_a_feature, "V3 T1 I1"),
     (call, "_start", always_last, "C1"),
-    (python, "_dot", scaled, "I1 I2"),
+    (python_pairs, "inner", scaled, "I1 I2"),
 ]
 
 

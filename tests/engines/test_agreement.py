@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from strategies import KEYS, QUERIES, Case, arrays, cases, environment
 
 import regard as rg
 from regard import zoo
 from regard.example import example
+from strategies import Case, arrays, cases, environment
 
 CALL = arrays()
 ENV = environment(CALL)
@@ -93,7 +93,9 @@ def test_vjp_of_python_is_that_of_dense(case: Case) -> None:
 def test_vjp_is_the_slope(case: Case) -> None:
     """⟨∇, u⟩ by the algebra equals the fourth-order difference of Σ dy·y along u."""
     rng, tables = np.random.default_rng(1), case.tables(CALL)
-    real = {name: value for name, value in (CALL | tables).items() if name in (*"qkv", *tables) and value.dtype.kind == "f"}
+    real = {
+        name: value for name, value in (CALL | tables).items() if name in (*"qkv", *tables) and value.dtype.kind == "f"
+    }
     along = {name: rng.standard_normal(value.shape) for name, value in real.items()}
 
     def loss(step: float) -> float:
@@ -136,12 +138,85 @@ def test_zoo_has_the_right_gradients(name: str) -> None:
         close(found, tables[name].grad)
 
 
+TROUBLE = [
+    rg.Attention(score=rg.dot + rg.table("heads")[rg.h, 0] * rg.log(rg.i - rg.j + 1), mask=rg.causal),
+    rg.Attention(score=rg.dot * rg.table("scale") / (rg.i - rg.j), mask=rg.j < rg.i),
+    rg.Attention(score=rg.table("ids")[rg.j] / 3 - rg.table("line")[rg.table("ids")[rg.j]] + rg.dot),
+    rg.Attention(weight=rg.share(lambda s: rg.relu(s) + rg.exp(s - 900))),
+    rg.Attention(weight=rg.share(rg.exp, sink=1 + rg.exp(rg.table("heads")[rg.h, 2])), mask=rg.j < rg.i),
+    rg.Attention(weight=lambda s: s * rg.table("scale"), mask=rg.causal),
+    rg.Attention(score=-rg.sqrt(rg.sqdist) + rg.sqrt(rg.i - rg.j), mask=rg.causal),
+]
+
+
+i, j, s, dot, exp, where = rg.i, rg.j, rg.s, rg.dot, rg.exp, rg.where
+TROUBLE += [
+    rg.Attention(score=where(dot > 0, rg.sqrt(dot), -rg.sqrt(-dot))),
+    rg.Attention(score=where(dot < 0, 1 / dot, dot), mask=rg.causal),
+    rg.Attention(score=rg.maximum(rg.table("line")[i], rg.table("line")[j]) + dot, weight=lambda s: s),
+    rg.Attention(score=rg.relu(dot) ** (rg.h + 1)),
+    rg.Attention(score=rg.relu(dot / (2 * (1 + rg.sqdist))), mask=dot / (2 * (j + 1)) >= -1),
+    rg.Attention(weight=rg.share(where(s > 0, exp(s + rg.table("line")[i]), exp(s)))),
+    rg.Attention(weight=rg.share(lambda s: (exp(s) - 1) ** 2), score=dot / 1e6 + 1e-6),
+    rg.Attention(weight=rg.share(lambda s: exp(s) / (1 + exp(s))), score=2000 * dot),
+    rg.Attention(weight=rg.share(exp, sink=rg.table("line")[0] * 0 + rg.relu(-(rg.table("scale") ** 2)) * exp(900))),
+    rg.Attention(weight=rg.share(exp, sink=where(rg.h > 2, 1, 2)), mask=j < i),
+    rg.Attention(score=dot + where(j <= i, 0, -1e20)),
+    rg.Attention(score=dot + rg.table("line")[i * i % 7] * i**2 / 30),
+    rg.Attention(score=dot(rg.table("P")[rg.table("ids")[rg.h]])),
+]
+
+
+@pytest.mark.parametrize("attention", TROUBLE, ids=repr)
+def test_what_is_undefined_where_no_one_reads_spoils_nothing(attention: rg.Attention) -> None:
+    tables = {name: CALL[name] for name in attention.ranks}
+    call = [CALL[name] for name in ("q", "k", "v", "dy")]
+    dense, python = (attention.vjp(*call, engine=engine, **tables) for engine in ("dense", "python"))
+    leaves = [torch.tensor(CALL[name], requires_grad=True) for name in "qkv"]
+    reads = {name: torch.tensor(value, requires_grad=value.dtype.kind == "f") for name, value in tables.items()}
+    y = attention(*leaves, **reads)
+    y.backward(torch.as_tensor(CALL["dy"]))
+    close(attention(*call[:3], engine="python", **tables), y.detach())
+    for found, other, leaf in zip(dense, python, leaves, strict=True):
+        assert np.isfinite(found).all()
+        close(found, other, accuracy=1e-10)
+        close(found, leaf.grad, accuracy=1e-10)
+    for name, found in dense.tables.items():
+        close(found, python.tables[name], accuracy=1e-10)
+        close(found, reads[name].grad, accuracy=1e-10)
+
+
+UNREAD = [
+    rg.Attention(mask=j < 6),
+    rg.Attention(score=-rg.sqdist, mask=j > 0),
+    rg.Attention(score=rg.cosine, mask=j > 0),
+]
+
+
+@pytest.mark.parametrize("attention", [*UNREAD, rg.Attention(score=dot(rg.table("M")), mask=j > 0)], ids=repr)
+def test_a_key_that_no_one_reads_may_be_nan(attention: rg.Attention) -> None:
+    tables = {name: CALL[name] for name in attention.ranks}
+    k, v, unread = CALL["k"].copy(), CALL["v"].copy(), [0, 6][attention.mask == (j < 6)]
+    k[:, :, unread], v[:, :, unread] = np.nan, np.inf
+    clean = attention.vjp(CALL["q"], CALL["k"], CALL["v"], CALL["dy"], **tables)
+    for engine in ("dense", "python"):
+        found = attention.vjp(CALL["q"], k, v, CALL["dy"], engine=engine, **tables)
+        for gradient, expected in zip([*found, *found.tables.values()], [*clean, *clean.tables.values()], strict=True):
+            close(gradient, expected)
+    leaves = [torch.tensor(x, requires_grad=True) for x in (CALL["q"], k, v)]
+    attention(*leaves, **{name: torch.as_tensor(x) for name, x in tables.items()}).sum().backward()
+    assert all(leaf.grad.isfinite().all() for leaf in leaves)
+
+
+def test_tables_beyond_reach_have_a_gradient_of_zero() -> None:
+    attention = rg.Attention(mask=rg.table("line")[j] > 0)
+    for engine in ("dense", "python"):
+        found = attention.vjp(CALL["q"], CALL["k"], CALL["v"], CALL["dy"], engine=engine, line=CALL["line"])
+        np.testing.assert_array_equal(found["line"], np.zeros(23))
+
+
 def test_torch_gradcheck_twice() -> None:
     """`dense` on PyTorch is differentiable as often as one likes."""
     attention = rg.Attention(score=rg.tanh(rg.dot) - rg.sqdist / 7, mask=rg.causal)
     leaves = [torch.randn(1, 1, n, 2, dtype=torch.float64, requires_grad=True) for n in (3, 3, 3)]
     assert torch.autograd.gradgradcheck(attention, leaves)
-
-
-def test_the_sizes_are_different_primes() -> None:
-    assert len({QUERIES, KEYS}) == 2
