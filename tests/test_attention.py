@@ -47,6 +47,13 @@ def test_a_trace_knows_its_steps() -> None:
     assert trace.totals.shape == (5,)
 
 
+def test_a_table_called_like_a_step_hides_nothing() -> None:
+    attention = rg.Attention(score=dot + table("weights")[j])
+    weights = RNG.standard_normal(5)
+    trace = attention.trace(X, X, X, weights=weights)
+    np.testing.assert_array_equal(trace.weights, attention.weights(X, X, weights=weights))
+
+
 def test_a_plan_says_why() -> None:
     plan = rg.Attention().plan(X, X, X)
     assert plan.engine == "dense"
