@@ -4,7 +4,7 @@ claims  course  experiments  tour  cli              on top
    zoo  nn  hf  diagnosis  viewer  train            use the public Attention
               attention                             joins
     engines.plan ── one engine, another engine      never each other
-    engines.call ── engines.arrays
+    engines.reading ── engines.call ── engines.arrays      the door, and formulas read as arrays
                algebra                              imports nothing of ours
 """
 
@@ -25,7 +25,7 @@ import regard
 # -- the diagram -----------------------------------------------------------------------------------------------
 
 ENGINES = "engines.python engines.dense engines.tiled engines.sdpa engines.triton engines.linear engines.ring".split()
-DOOR = "engines.arrays engines.call".split()
+DOOR = "engines.arrays engines.call engines.select engines.reading engines.vectors engines.dropout".split()
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
@@ -35,6 +35,8 @@ ARROWS: dict[str, list[str]] = {
     "engines": [],
     "engines.arrays": ["algebra"],
     "engines.call": ["algebra", "engines.arrays"],
+    "engines.select": ["engines.arrays"],
+    **{part: ["algebra", *DOOR] for part in ("engines.reading", "engines.vectors", "engines.dropout")},
     **{engine: ["algebra", *DOOR] for engine in ENGINES},
     "engines.plan": ["algebra", *DOOR, "engines", *ENGINES],
     "trace": ["algebra", *DOOR],

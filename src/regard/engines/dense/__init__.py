@@ -16,7 +16,7 @@ from __future__ import annotations
 from ..call import Call
 from .backward import vjp
 from .forward import Steps, attend, scores
-from .reading import Reading
+from .matrices import Matrices
 
 MATRICES = 7  # of the size of the scores, held at the peak of a masked softmax (measured)
 
@@ -35,4 +35,4 @@ def cost(call: Call) -> tuple[int, int]:
     return 2 * pairs * (call.width * (1 + distances) + width), size * pairs * MATRICES
 
 
-__all__ = ["Reading", "Steps", "attend", "cost", "refusal", "scores", "vjp"]
+__all__ = ["Matrices", "Steps", "attend", "cost", "refusal", "scores", "vjp"]

@@ -8,10 +8,10 @@ from ...algebra.calculus import partials
 from ...algebra.nodes import Pair, Read
 from ...algebra.weights import exponential_terms
 from ..call import AXIS
+from ..select import keep, mix_back, quotient
 from .forward import Steps
+from .matrices import Matrices
 from .pairs import PAIRS
-from .reading import Reading
-from .select import keep, mix_back, quotient
 
 
 def vjp(steps: Steps, dy: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class _Backward:
         spread = keep(xp, counted, xp.broadcast_to(delta, g.shape))
         return quotient(xp, g - spread, steps.total)
 
-    def _through(self, node: Any, gradient: Any, shift: Any, reading: Reading) -> None:
+    def _through(self, node: Any, gradient: Any, shift: Any, reading: Matrices) -> None:
         """Add gradient · ∂node/∂leaf to every leaf of `node`; exponentials are scaled by exp(−shift)."""
         for leaf, slope in partials(node).items():
             share = keep(self.xp, reading.live, gradient * reading.scaled(exponential_terms(slope), shift))

@@ -14,8 +14,8 @@ from ...algebra.nodes import SCORE
 from ...algebra.weights import Term, Weight
 from ..arrays import Library
 from ..call import AXIS, Call, refuse_range
-from .reading import Reading
-from .select import keep, mix, quotient
+from ..select import keep, mix, quotient
+from .matrices import Matrices
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Steps:
     """The forward pass, step by step."""
 
     call: Call
-    raw: Reading  # of every pair
-    reading: Reading  # of the pairs that count
+    raw: Matrices  # of every pair
+    reading: Matrices  # of the pairs that count
     score: Float[Array, "b h i j"]
     admitted: Bool[Array, "b h i j"] | None  # None: every pair
     shift: Any  # m, with size 1 along the index that shares; 0 where ψ has no exponential
@@ -58,14 +58,14 @@ def attend(call: Call) -> Steps:
 def scores(call: Call) -> Any:
     """s_ij for every pair, admitted or not."""
     with call.xp.quiet():
-        reading = Reading.of(call)
+        reading = Matrices.of(call)
         _check_ranges(call, reading, after_score=False)
         return reading.whole(fold(call.formula.score.node, reading, reading.memo))
 
 
 def _attend(call: Call) -> Steps:
     xp, weight = call.xp, call.formula.weight
-    raw = Reading.of(call)
+    raw = Matrices.of(call)
     admitted = None if call.formula.mask is None else raw.mask(call.formula.mask.node)
     counted = admitted if weight.among is None else raw.mask(weight.among.node)
     reading = raw.where(_either(admitted, counted))
@@ -78,7 +78,7 @@ def _attend(call: Call) -> Steps:
     return Steps(call, raw, reading, s, admitted, m, psi, z, w, y)
 
 
-def _scores(call: Call, raw: Reading, reading: Reading) -> Any:
+def _scores(call: Call, raw: Matrices, reading: Matrices) -> Any:
     """s_ij where pairs count; every table is looked at on the way."""
     _check_ranges(call, raw, after_score=False)
     s = reading.whole(fold(call.formula.score.node, reading, reading.memo))
@@ -87,7 +87,7 @@ def _scores(call: Call, raw: Reading, reading: Reading) -> Any:
     return s
 
 
-def _psi(raw: Reading, reading: Reading, weight: Weight) -> tuple[Any, Any]:
+def _psi(raw: Matrices, reading: Matrices, weight: Weight) -> tuple[Any, Any]:
     """m and ψ · exp(−m): m is the largest exponent of each total, and 0 where nothing is shared or exponential."""
     if weight.over is None:
         return 0.0, reading.whole(fold(weight.psi.node, reading, reading.memo))
@@ -98,7 +98,7 @@ def _psi(raw: Reading, reading: Reading, weight: Weight) -> tuple[Any, Any]:
     return m, reading.whole(reading.scaled(weight.terms, m))
 
 
-def _total(raw: Reading, weight: Weight, psi: Any, m: Any) -> Any:
+def _total(raw: Matrices, weight: Weight, psi: Any, m: Any) -> Any:
     """Z · exp(−m): the sink, and the sum of ψ over the index that shares."""
     assert weight.over is not None
     total = raw.xp.sum(psi, axis=AXIS[weight.over.node.name], keepdims=True)
@@ -111,7 +111,7 @@ def _shift(heights: list[Any], xp: Library) -> Any:
     return xp.constant(xp.where(highest == -math.inf, xp.zeros_like(highest), highest))
 
 
-def _heights(reading: Reading, terms: tuple[Term, ...], axis: int | None) -> list[Any]:
+def _heights(reading: Matrices, terms: tuple[Term, ...], axis: int | None) -> list[Any]:
     """The exponents a of the terms r · exp(a) with r ≠ 0: the largest along the axis, or each (of a sink)."""
     found = []
     for r, a in terms:
@@ -136,7 +136,7 @@ def _either(a: Any | None, b: Any | None) -> Any | None:
     return None if a is None or b is None else a | b
 
 
-def _check_ranges(call: Call, reading: Reading, *, after_score: bool) -> None:
+def _check_ranges(call: Call, reading: Matrices, *, after_score: bool) -> None:
     """Every read that counts stands inside its table."""
     xp = call.xp
     for guarded in call.formula.reads:

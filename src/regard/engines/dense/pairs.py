@@ -9,10 +9,10 @@ from ..._shapes import Array, Float
 from ...algebra.functions import Sqrt
 from ...algebra.nodes import Pair
 from ..arrays import Library
-from .select import keep, quotient
+from ..select import keep, quotient
 
 if TYPE_CHECKING:
-    from .reading import Reading
+    from .matrices import Matrices
 
 ROWS = 2**22  # differences q − k held at once, in entries
 
@@ -21,12 +21,12 @@ class Dot:
     """q·k, or qᵀ M k."""
 
     @staticmethod
-    def forward(reading: Reading, pair: Pair) -> Float[Array, "b h i j"]:
+    def forward(reading: Matrices, pair: Pair) -> Float[Array, "b h i j"]:
         q = reading.q if pair.metric is None else reading.q @ reading.metric(pair)
         return q @ reading.xp.matrix_transpose(reading.k)
 
     @staticmethod
-    def backward(reading: Reading, pair: Pair, g: Float[Array, "b h i j"]) -> tuple[Any, ...]:
+    def backward(reading: Matrices, pair: Pair, g: Float[Array, "b h i j"]) -> tuple[Any, ...]:
         xp, q, k = reading.xp, reading.q, reading.k
         back = xp.matrix_transpose
         if pair.metric is None:
@@ -39,7 +39,7 @@ class SqDist:
     """‖q − k‖², or (q−k)ᵀ P (q−k), from the differences themselves: exact also far from the origin."""
 
     @staticmethod
-    def forward(reading: Reading, pair: Pair) -> Float[Array, "b h i j"]:
+    def forward(reading: Matrices, pair: Pair) -> Float[Array, "b h i j"]:
         xp, q, k = reading.xp, reading.q, reading.k
         metric = None if pair.metric is None else reading.metric(pair)[:, :, None, :, :]
         step = max(1, ROWS // max(1, math.prod(k.shape)))
@@ -51,7 +51,7 @@ class SqDist:
         return xp.concat(blocks, axis=2)
 
     @staticmethod
-    def backward(reading: Reading, pair: Pair, g: Float[Array, "b h i j"]) -> tuple[Any, ...]:
+    def backward(reading: Matrices, pair: Pair, g: Float[Array, "b h i j"]) -> tuple[Any, ...]:
         xp = reading.xp
         back = xp.matrix_transpose
         origin = reading.k[:, :, :1, :] if reading.k.shape[2] else 0.0  # differences do not see it; rounding does
@@ -70,13 +70,13 @@ class Cosine:
     """q·k / (‖q‖ ‖k‖), and 0 where either is the zero vector."""
 
     @staticmethod
-    def forward(reading: Reading, pair: Pair) -> Float[Array, "b h i j"]:
+    def forward(reading: Matrices, pair: Pair) -> Float[Array, "b h i j"]:
         xp = reading.xp
         (q, _), (k, _) = _unit(xp, reading.q), _unit(xp, reading.k)
         return xp.clip(q @ xp.matrix_transpose(k), -1.0, 1.0)
 
     @staticmethod
-    def backward(reading: Reading, pair: Pair, g: Float[Array, "b h i j"]) -> tuple[Any, ...]:
+    def backward(reading: Matrices, pair: Pair, g: Float[Array, "b h i j"]) -> tuple[Any, ...]:
         xp = reading.xp
         (q, q_norm), (k, k_norm) = _unit(xp, reading.q), _unit(xp, reading.k)
         pull = keep(xp, reading.live, g * (q @ xp.matrix_transpose(k)))

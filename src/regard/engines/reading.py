@@ -4,62 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add, mul
 from typing import Any
 
-from ...algebra.errors import TableError
-from ...algebra.fold import Number, fold
-from ...algebra.functions import Elementary, Where
-from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Node, Pair, Read
-from ...algebra.weights import Term
-from ..arrays import Library
-from ..call import Call
-from .pairs import PAIRS
-from .select import keep, mix, mix_back
+from ..algebra.errors import TableError
+from ..algebra.fold import Number, fold
+from ..algebra.functions import Elementary, Where
+from ..algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Node, Pair, Read
+from ..algebra.weights import Term
+from .arrays import Library
+from .call import Call
+from .select import keep
+
+WHOLE = slice(None)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A formula read as arrays: what each symbol, table and function is for one call."""
+    """A formula read as arrays over a part of a call: what each symbol, table and function is there.
+
+    Every index is an array of four axes (batch, heads, rows, columns) with size 1 where it does not vary, so that a
+    value has the shape of what it depends on. An engine adds the pairs of vectors.
+    """
 
     call: Call
-    xp: Library
-    q: Any
-    k: Any
-    v: Any | None
     symbols: Mapping[Any, Any]
-    live: Any | None  # where leaves count; elsewhere they are 0, so that no gradient comes from there
-    memo: dict[Any, Any]
+    shape: tuple[int, ...]  # of a value for every pair
+    live: Any | None = None  # where leaves count; elsewhere they are 0, so that no gradient comes from there
+    memo: dict[Any, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, call: Call) -> Reading:
-        xp = call.xp
-        q, k = xp.astype(call.q, call.working_dtype), _repeated(xp, call.k, call.group, call.working_dtype)
-        v = None if call.v is None else _repeated(xp, call.v, call.group, call.working_dtype)
-        device = xp.device(call.q)
-
-        def count(size: int) -> Any:
-            return xp.arange(size, device=device)
-
-        symbols = {
-            I: call.start[:, None, None, None] + count(call.queries)[None, None, :, None],
-            J: count(call.keys)[None, None, None, :],
-            HEAD: count(call.heads)[None, :, None, None],
-            BATCH: count(call.batch)[:, None, None, None],
-            HEADS: call.heads, WIDTH: call.width, KEYS: call.keys,
-        }  # fmt: skip
-        return cls(call, xp, q, k, v, symbols, None, {})
-
-    def where(self, live: Any | None) -> Reading:
-        """The same reading with leaves that count only where `live` holds; vectors that no one reads are 0."""
-        if live is None:
-            return self
-        xp, rows, columns = self.xp, self.xp.any(live, axis=3)[..., None], self.xp.any(live, axis=2)[..., None]
-        q, k = keep(xp, rows, self.q), keep(xp, columns, self.k)
-        v = None if self.v is None else keep(xp, columns, self.v)
-        return Reading(self.call, xp, q, k, v, self.symbols, live, {})
+    @property
+    def xp(self) -> Library:
+        return self.call.xp
 
     # -- the fold ----------------------------------------------------------------------------------------------
 
@@ -70,7 +48,7 @@ class Reading:
         return self.symbols[symbol]
 
     def pair(self, pair: Pair) -> Any:
-        return keep(self.xp, self.live, PAIRS[pair.word].forward(self, pair))
+        raise NotImplementedError(f"{pair}: this reading has no vectors")
 
     def sum(self, terms: list[Any]) -> Any:
         return reduce(add, self._alike(terms))
@@ -147,25 +125,20 @@ class Reading:
 
     # -- helpers -------------------------------------------------------------------------------------------------
 
-    @property
-    def _full(self) -> tuple[int, ...]:
-        call = self.call
-        return call.batch, call.heads, call.queries, call.keys
-
     def mask(self, node: Any) -> Any:
         """A truth for every pair."""
-        return self.xp.broadcast_to(self.array(fold(node, self, self.memo)), self._full)
+        return self.xp.broadcast_to(self.array(fold(node, self, self.memo)), self.shape)
 
     def whole(self, value: Any) -> Any:
         """A real number for every pair."""
-        return self.xp.broadcast_to(self.array(self.real(value)), self._full)
+        return self.xp.broadcast_to(self.array(self.real(value)), self.shape)
 
     def scaled(self, terms: tuple[Term, ...], shift: Any) -> Any:
         """Σ r · exp(a − shift)."""
         total: Any = self.array(0.0)
         for r, a in terms:
             height = self.array(self.real(fold(a, self, self.memo))) - shift
-            if self.live is not None and height.shape == self._full:
+            if self.live is not None and height.shape == self.shape:
                 height = keep(self.xp, self.live, height)
             factor = self.array(self.real(fold(r, self, self.memo)))
             if not r.is_Number:  # 0 · exp(a) is 0, however large a − shift
@@ -199,14 +172,6 @@ class Reading:
         value = value if self.xp.is_integer(value) else self.xp.astype(value, self.symbols[J].dtype)
         return self.xp.reshape(value, (1, 1, 1, 1)) if value.ndim == 0 else value
 
-    def mix(self, g: Any, values: Any) -> Any:
-        """Σ_j g_ij x_j over the pairs that count."""
-        return mix(self.xp, g, values, self.live)
-
-    def mix_back(self, g: Any, values: Any) -> Any:
-        """Σ_i g_ij x_i over the pairs that count."""
-        return mix_back(self.xp, g, values, self.live)
-
     def real(self, value: Any) -> Any:
         if isinstance(value, int | float):
             return float(value)
@@ -216,7 +181,7 @@ class Reading:
         if not isinstance(value, bool | int | float):
             return value
         dtype = self.call.working_dtype if isinstance(value, float) else None
-        return self.xp.asarray(value, dtype=dtype, device=self.xp.device(self.q))
+        return self.xp.asarray(value, dtype=dtype, device=self.xp.device(self.call.q))
 
     def _is_integer(self, value: Any) -> bool:
         return isinstance(value, int) if isinstance(value, int | float) else not self.xp.is_real(value)
@@ -233,10 +198,24 @@ class Reading:
         return value if whole else self.xp.astype(value, self.symbols[J].dtype)
 
 
-def _repeated(xp: Library, array: Any, group: int, dtype: Any) -> Any:
-    """Keys or values with one head for each query head: head h reads head h // group."""
-    array = xp.astype(array, dtype)
-    return array if group == 1 else xp.repeat(array, group, axis=1)
+def indices(
+    call: Call, *, rows: slice = WHOLE, columns: slice = WHOLE, heads: slice = WHOLE, batch: slice = WHOLE
+) -> tuple[dict[Any, Any], tuple[int, ...]]:
+    """The symbols of a part of a call, and the shape of a value for every pair there."""
+    xp, device = call.xp, call.xp.device(call.q)
+
+    def count(part: slice, size: int) -> Any:
+        first, last, _ = part.indices(size)
+        return xp.arange(first, last, device=device)
+
+    i, j = count(rows, call.queries), count(columns, call.keys)
+    h, b = count(heads, call.heads), count(batch, call.batch)
+    symbols = {
+        I: call.start[batch][:, None, None, None] + i[None, None, :, None],
+        J: j[None, None, None, :], HEAD: h[None, :, None, None], BATCH: b[:, None, None, None],
+        HEADS: call.heads, WIDTH: call.width, KEYS: call.keys,
+    }  # fmt: skip
+    return symbols, tuple(int(part.shape[0]) for part in (b, h, i, j))
 
 
 def _divided(x: Any, y: Any) -> Any:
