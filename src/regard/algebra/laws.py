@@ -110,7 +110,7 @@ class Laws:
     def row_term(self) -> Expression:
         """The part of the score that depends on the query's place alone: it cancels in softmax; 0 if there is none."""
         terms = [part for term in sympy.Add.make_args(self.formula.score.node) for part in _spread(term)]
-        return Expression(canonical(sympy.Add(*(term for term in terms if _kind(term) in (Kind.HEAD, Kind.ROW)))))
+        return Expression(canonical(sympy.Add(*(term for term in terms if kind_of(term) in (Kind.HEAD, Kind.ROW)))))
 
     @cached_property
     def cancels(self) -> bool:
@@ -229,42 +229,46 @@ def _same(a: Any, b: Any) -> bool:
 
 def hoist(node: Any) -> Hoisted:
     """Take every largest part that is free of vectors out of the node, with what depends on i − j kept together."""
-    hoister = _Hoister()
+    hoister = Hoister()
     rest = canonical(hoister.visit(node))
     return Hoisted(Expression(rest), hoister.vectors)
 
 
-class _Hoister:
+class Hoister:
+    """Takes parts that are free of vectors out of one or several nodes; equal parts get one name."""
+
     def __init__(self) -> None:
         self.vectors: dict[Expression, tuple[Kind, Expression]] = {}
 
     def visit(self, node: Any) -> Any:
-        kind = _kind(node)
+        """The node with a symbol in place of each part that was taken out."""
+        kind = kind_of(node)
         if is_truth(node) or (kind is None and not node.args):
             return node
         if not symbols(node) - set(SIZES.values()) and not node.has(Read):
             return node  # a constant of the call
         if kind is not None and (kind != Kind.FULL or isinstance(node, Read)):
-            return self._taken(node, kind)
+            return self.take(node, kind)
         if isinstance(node, sympy.Add | sympy.Mul):
             return self._grouped(node)
         return node.func(*(self.visit(arg) for arg in node.args))
 
     def _grouped(self, node: Any) -> Any:
         """Terms (or factors) of one kind become one vector; all together if they make an offset."""
-        free = [arg for arg in node.args if _kind(arg) is not None and not arg.is_Number]
+        free = [arg for arg in node.args if kind_of(arg) is not None and not arg.is_Number]
         bound = [arg for arg in node.args if arg not in free]
         groups: dict[Kind | None, list[Any]] = {}
         for arg in free:
-            groups.setdefault(_kind(arg), []).append(arg)
+            groups.setdefault(kind_of(arg), []).append(arg)
         bound += groups.pop(Kind.FULL, [])
         parts = [node.func(*args) for args in groups.values()]
         joint = node.func(*parts)
-        if parts and _kind(joint) != Kind.FULL and joint != node:
+        if parts and kind_of(joint) != Kind.FULL and joint != node:
             parts = [joint]
         return node.func(*(self.visit(arg) for arg in [*bound, *parts]))
 
-    def _taken(self, node: Any, kind: Kind) -> Any:
+    def take(self, node: Any, kind: Kind) -> Any:
+        """The symbol that stands for a part."""
         for name, (_, value) in self.vectors.items():
             if value.node == node:
                 return name.node
@@ -273,7 +277,7 @@ class _Hoister:
         return symbol
 
 
-def _kind(node: Any) -> Kind | None:
+def kind_of(node: Any) -> Kind | None:
     """What the node depends on; None if on vectors or on the score."""
     found = dependencies(node)
     if SCORE in found or any(isinstance(symbol, Pair) for symbol in found):
@@ -282,10 +286,10 @@ def _kind(node: Any) -> Kind | None:
         return Kind.HEAD
     if not {I, J} <= found:
         return Kind.ROW if I in found else Kind.COLUMN
-    return Kind.OFFSET if BATCH not in found and _of_difference(node) else Kind.FULL
+    return Kind.OFFSET if BATCH not in found and is_of_difference(node) else Kind.FULL
 
 
-def _of_difference(node: Any) -> bool:
+def is_of_difference(node: Any) -> bool:
     """Whether the node sees i and j through i − j alone."""
     offset = sympy.Symbol("offset", integer=True)
     moved = _expanded_inside(node.xreplace({I: J + offset}))

@@ -123,6 +123,10 @@ class Reading:
     def negation(self, part: Any) -> Any:
         return ~self.array(part)
 
+    def value(self, node: Any) -> Any:
+        """The value of an expression or truth, in the shape of what it depends on."""
+        return fold(node, self, self.memo)
+
     # -- helpers -------------------------------------------------------------------------------------------------
 
     def mask(self, node: Any) -> Any:

@@ -6,6 +6,7 @@ A subclass of `Elementary` states
     fdiff           its derivative, in the algebra's own functions
     scalar          its value on Python numbers (the `python` engine)
     array           its value on arrays of any library (the `dense` engine)
+    block           its value as PyTorch functions over a block of pairs (the `tiled` engine), where `array` is slow
     bounds          the interval it maps an interval to (the laws of masks)
     source          how each code flavour writes it; {0}, {1} stand for the arguments
     helpers         a definition that flavour's source needs first
@@ -39,6 +40,10 @@ class Elementary(Node):
     @classmethod
     def array(cls, xp: Any, *arguments: Any) -> Any:
         raise NotImplementedError
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.whole(cls, *arguments)
 
     @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:

@@ -82,6 +82,10 @@ class Abs(Elementary):
         return x * xp.sign(x)  # so that every automatic derivative at 0 is 0, too
 
     @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.abs(*arguments)
+
+    @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
         ((low, high),) = arguments
         return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
@@ -114,6 +118,10 @@ class Relu(Rising):
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.where(x <= 0, xp.zeros_like(x), x)  # NaN stays NaN, and the slope at 0 is 0
 
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.clamp(arguments[0], min=0.0)
+
 
 class Floor(Rising):
     """The largest integer that is not above x; its derivative is 0."""
@@ -143,6 +151,10 @@ class Floor(Rising):
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.floor(x)
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.floor(*arguments)
 
 
 class _Extreme(Elementary):
@@ -191,6 +203,10 @@ class Minimum(_Extreme):
     def array(cls, xp: Any, a: Any, b: Any) -> Any:
         return xp.where((b < a) | (b != b), b, a)
 
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.minimum(*arguments)
+
 
 class Maximum(_Extreme):
     """The larger of two numbers."""
@@ -209,6 +225,10 @@ class Maximum(_Extreme):
     @classmethod
     def array(cls, xp: Any, a: Any, b: Any) -> Any:
         return xp.where((b > a) | (b != b), b, a)
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.maximum(*arguments)
 
 
 class FloorDiv(Elementary):

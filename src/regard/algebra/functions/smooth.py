@@ -40,6 +40,10 @@ class Exp(Rising):
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.exp(x)
 
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.exp(*arguments)
+
 
 class Log(Rising):
     """The natural logarithm; log 0 = −∞, NaN below."""
@@ -64,6 +68,10 @@ class Log(Rising):
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.log(x)
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.log(*arguments)
 
     @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
@@ -106,6 +114,10 @@ class Sqrt(Rising):
         return xp.where(zero, xp.zeros_like(x), xp.sqrt(xp.where(zero, xp.ones_like(x), x)))
 
     @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.sqrt(*arguments)
+
+    @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
         ((low, high),) = arguments
         return (cls.scalar(low) if low >= 0 else -math.inf), cls.scalar(max(high, 0.0))  # NaN below 0: nothing is sure
@@ -134,6 +146,11 @@ class Tanh(Rising):
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.tanh(x)
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        z = torch.expm1(torch.clamp(torch.mul(arguments[0], 2.0), max=40.0))  # z / (z + 2), twice as fast as tanh
+        return torch.div(z, torch.add(z, 2.0))
 
 
 class Sigmoid(Rising):
@@ -174,6 +191,10 @@ def sigmoid(x):
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.exp(-xp.logaddexp(xp.zeros_like(x), -x))
 
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.sigmoid(*arguments)
+
 
 class Softplus(Rising):
     """log(1 + eˣ)."""
@@ -212,6 +233,10 @@ def softplus(x):
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.logaddexp(x, xp.zeros_like(x))
 
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.logaddexp(arguments[0], 0.0)
+
 
 class Erf(Rising):
     """The error function 2/√π ∫₀ˣ e^(−t²) dt."""
@@ -243,6 +268,10 @@ def erf(x):
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.erf(x)
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.erf(*arguments)
 
 
 class Gelu(Elementary):
@@ -329,6 +358,10 @@ class Cos(_Wave):
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.cos(x)
 
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.cos(*arguments)
+
 
 class Sin(_Wave):
     """The sine of an angle."""
@@ -353,3 +386,7 @@ class Sin(_Wave):
     @classmethod
     def array(cls, xp: Any, x: Any) -> Any:
         return xp.sin(x)
+
+    @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        return torch.sin(*arguments)

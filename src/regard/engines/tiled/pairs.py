@@ -1,0 +1,188 @@
+"""Dot products, distances and cosines as products of two matrices with row and column terms.
+
+    u_ij = clamp(left_i · right_j + row_i + column_j)
+
+Each prepares its sides once for a call, and takes their gradients back to q, k and its metric once:
+
+    dot       left = q,  or q M                         right = k
+    sqdist    left = −2 q',  or −q' (P + Pᵀ)            right = k'    row = ‖q'‖²    column = ‖k'‖²    at least 0
+    cosine    left = q / ‖q‖                            right = k / ‖k‖                               within [−1, 1]
+
+A prime is a vector with the first key subtracted: differences do not see it, and rounding far from the origin does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...algebra.nodes import Pair
+from ..reading import Reading
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What makes the numbers of all pairs: left (B, H, N, D), right (B, G, n, D), with `factor` multiplied in."""
+
+    left: Any
+    right: Any
+    row: Any | None = None  # (B, H, N, 1)
+    column: Any | None = None  # (B, H, 1, n)
+    low: Any | None = None  # (B or 1, H or 1, 1, 1)
+    high: Any | None = None
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """Sums of gradients g of u: Σ_j g right_j (B, H, N, D), Σ_i g left_i (B, G, n, D), Σ_j g, Σ_i g."""
+
+    left: Any
+    right: Any
+    row: Any | None
+    column: Any | None
+
+
+class Dot:
+    """q·k, or qᵀ M k."""
+
+    needs_sums = False
+
+    @staticmethod
+    def sides(q: Any, k: Any, metric: Any | None) -> Sides:
+        return Sides(q if metric is None else q @ metric, k)
+
+    @staticmethod
+    def back(q: Any, k: Any, metric: Any | None, g: Pulls) -> tuple[Any, Any, Any]:
+        if metric is None:
+            return g.left, g.right, None
+        return g.left @ metric.mT, g.right, q.mT @ g.left
+
+
+class SqDist:
+    """‖q − k‖², or (q−k)ᵀ P (q−k)."""
+
+    needs_sums = True
+
+    @staticmethod
+    def sides(q: Any, k: Any, metric: Any | None) -> Sides:
+        group = q.shape[1] // k.shape[1]
+        q, k = _moved(q, k)
+        wide = _repeated(k, group)
+        if metric is None:
+            row, column = (q * q).sum(-1, keepdim=True), (wide * wide).sum(-1)[..., None, :]
+            return Sides(-2 * q, k, row, column, low=torch.zeros((), dtype=q.dtype, device=q.device))
+        row, column = (q @ metric * q).sum(-1, keepdim=True), (wide @ metric * wide).sum(-1)[..., None, :]
+        return Sides(-(q @ (metric + metric.mT)), k, row, column)
+
+    @staticmethod
+    def back(q: Any, k: Any, metric: Any | None, g: Pulls) -> tuple[Any, Any, Any]:
+        group = q.shape[1] // k.shape[1]
+        q, k = _moved(q, k)
+        assert g.row is not None
+        assert g.column is not None
+        if metric is None:
+            return 2 * (g.row * q - g.left), g.right + 2 * _grouped(g.column.mT, group) * k, None
+        both, wide = metric + metric.mT, _repeated(k, group)
+        dq = (g.row * q - g.left) @ both
+        dk = g.right + _grouped(g.column.mT * (wide @ both), group)
+        cross = q.mT @ g.left
+        return dq, dk, q.mT @ (g.row * q) + wide.mT @ (g.column.mT * wide) - cross - cross.mT
+
+
+class Cosine:
+    """q·k / (‖q‖ ‖k‖), and 0 where either is the zero vector."""
+
+    needs_sums = False
+
+    @staticmethod
+    def sides(q: Any, k: Any, metric: Any | None) -> Sides:
+        one = torch.ones((), dtype=q.dtype, device=q.device)
+        return Sides(_unit(q)[0], _unit(k)[0], low=-one, high=one)
+
+    @staticmethod
+    def back(q: Any, k: Any, metric: Any | None, g: Pulls) -> tuple[Any, Any, Any]:
+        (q, q_norm), (k, k_norm) = _unit(q), _unit(k)
+        dq = g.left - (g.left * q).sum(-1, keepdim=True) * q
+        dk = g.right - (g.right * k).sum(-1, keepdim=True) * k
+        return _over(dq, q_norm), _over(dk, k_norm), None
+
+
+PAIRS: dict[str, Any] = {"dot": Dot, "sqdist": SqDist, "cosine": Cosine}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One pair of a call with its factor: u = factor · pair."""
+
+    pair: Pair
+    factor: Any  # (B or 1, H or 1, 1, 1)
+    plain: Sides  # without the factor
+    scaled: Sides
+
+
+def prepared(reading: Reading, pair: Pair, factor: Any, q: Any, k: Any) -> Side:
+    """The sides of a pair, and with its factor multiplied in."""
+    metric = None if pair.metric is None else reading.metric(pair)
+    plain = PAIRS[pair.word].sides(q, k, metric)
+    row, column = (None if term is None else term * factor for term in (plain.row, plain.column))
+    low, high = plain.low, plain.high
+    if low is not None:
+        far = torch.where(factor == 0, 0.0, (math.inf if high is None else high) * factor)
+        ends = [low * factor, far]
+        low, high = torch.minimum(*ends), torch.maximum(*ends)
+        if plain.high is None:  # one end is infinite: keep the other alone, where all factors have one sign
+            low = None if bool((low == -math.inf).all()) else low
+            high = None if bool((high == math.inf).all()) else high
+    left = plain.left if factor.numel() == 1 and float(factor) == 1.0 else plain.left * factor
+    return Side(pair, factor, plain, Sides(left, plain.right, row, column, low, high))
+
+
+def pulled_back(reading: Reading, side: Side, q: Any, k: Any, g: Pulls) -> tuple[Any, Any, Any, Any]:
+    """The gradients of q, k, the metric (B, H, D, D) and the factor (B, H, 1, 1); `g` of u itself."""
+    factor, plain = side.factor, side.plain
+    dfactor = (g.left * plain.left).sum((2, 3), keepdim=True)
+    row = column = None
+    if g.row is not None and plain.row is not None:
+        dfactor = dfactor + (g.row * plain.row).sum(2, keepdim=True)
+        row = g.row * factor
+    if g.column is not None and plain.column is not None:
+        dfactor = dfactor + (g.column * plain.column).sum(3, keepdim=True)
+        column = g.column * factor
+    metric = None if side.pair.metric is None else reading.metric(side.pair)
+    scaled = Pulls(g.left * factor, g.right, row, column)
+    dq, dk, dmetric = PAIRS[side.pair.word].back(q, k, metric, scaled)
+    return dq, dk, dmetric, dfactor
+
+
+def _moved(q: Any, k: Any) -> tuple[Any, Any]:
+    """Both with the first key subtracted."""
+    if not k.shape[2]:
+        return q, k
+    origin = k[:, :, :1]
+    return q - _repeated(origin, q.shape[1] // k.shape[1]), k - origin
+
+
+def _repeated(x: Any, group: int) -> Any:
+    return x if group == 1 else x.repeat_interleave(group, dim=1)
+
+
+def _grouped(x: Any, group: int) -> Any:
+    """The sum over query heads that read one key head."""
+    return x if group == 1 else x.unflatten(1, (-1, group)).sum(2)
+
+
+def _unit(x: Any) -> tuple[Any, Any]:
+    """Vectors of length 1, and the lengths; the zero vector stays zero."""
+    largest = x.abs().amax(-1, keepdim=True)  # so that no square over- or underflows
+    scale = torch.where((largest > 0) & largest.isfinite(), largest, torch.ones_like(largest))
+    scaled = x / scale
+    norm = (scaled * scaled).sum(-1, keepdim=True).sqrt()
+    return _over(scaled, norm), norm * scale
+
+
+def _over(x: Any, norm: Any) -> Any:
+    zero = norm == 0
+    return torch.where(zero, torch.zeros_like(x), x / torch.where(zero, torch.ones_like(norm), norm))
