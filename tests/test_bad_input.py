@@ -99,7 +99,7 @@ REFUSED: dict[str, Refused] = {
     "matrix of torch": (lambda: rg.self_attention(Q, torch.ones(4, 3), normal(4, 3)), rg.KindError, "Wq: comes from the library of x, numpy"),
     "M that is not square": (lambda: rg.self_attention(Q, M=normal(4, 5)), rg.CallError, "width"),
     # scaled_dot_product_attention
-    "dropout": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, dropout_p=0.1), rg.CallError, "dropout_p: .*got 0.1; pass 0.0"),
+    "dropout": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, dropout_p=1.1), rg.CallError, "dropout: .*from 0 to 1; got 1.1; pass 0"),
     "mask and causal": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, torch.ones(5, 7) > 0, is_causal=True), rg.CallError, "got both; join them"),
     "unequal heads": (lambda: rg.scaled_dot_product_attention(TQ, TK[:, :1], TV[:, :1]), rg.CallError, "pass enable_gqa=True"),
     "bias shape": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, torch.ones(4, 7)), rg.CallError, r"\(2, 3, 5, 7\); got shape \(4, 7\)"),

@@ -7,17 +7,19 @@ Every call passes one door (engines.call) and one plan (engines.plan), then one 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .algebra.errors import CallError, KindError
 from .algebra.expressions import Expression, Mask
 from .algebra.formula import Formula
 from .algebra.parsing import parse as parse_value
-from .algebra.symbols import dot
-from .algebra.weights import Weight
+from .algebra.symbols import d, dot, sqrt
+from .algebra.weights import Weight, softmax
 from .engines.arrays import as_array, is_array, library
 from .engines.call import Call, prepare
-from .engines.plan import ENGINES, Plan, choose
+from .engines.graph import FUNCTIONS, is_traced, node
+from .engines.plan import Plan, choose, engine_for
 from .trace import Trace
 
 
@@ -50,63 +52,146 @@ class Attention(Formula):
     Axis −3 is the head `h`, axes before it the batch `b`; three axes are one head. Tables are arguments by name.
     """
 
+    text: str
+
+    def __init__(self, score: object = dot / sqrt(d), weight: object = softmax, mask: object = None) -> None:
+        super().__init__(score, weight, mask)
+        object.__setattr__(self, "text", repr(self))  # what a compiler's graph holds of it
+
     def __call__(
-        self, q: Any, k: Any, v: Any, *, start: Any = None, totals: bool = False, engine: str = "auto", **tables: Any
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        *,
+        start: Any = None,
+        dropout: Any = 0.0,
+        seed: Any = None,
+        totals: bool = False,
+        engine: str = "auto",
+        **tables: Any,
     ) -> Any:
         """y, with one row for each query.
 
-        start:  the position of the first query; the queries are the last rows of the keys unless said otherwise
-        totals: also return log Z of each row (Z itself where ψ is no exponential)
-        engine: "auto", "python" or "dense"; an engine that is named is used or refused, never replaced
+        start:   the position of the first query; the queries are the last rows of the keys unless said otherwise
+        dropout: the share p of weights to drop; those that stay are multiplied by 1 / (1 − p), and Z is as without
+        seed:    which weights are dropped: an integer, or an integer array of rank 0 from the library of q; drawn
+                 from the random state of PyTorch or NumPy unless said otherwise, and needed for JAX
+        totals:  also return log Z of each row (Z itself where ψ is no exponential)
+        engine:  "auto", "sdpa", "tiled", "dense" or "python"; one that is named is used or refused, never replaced
         """
-        steps = self._attend(q, k, as_array(v, "v"), start, engine, tables)
-        call = steps.call
-        y = call.restore(call.xp.astype(steps.y, call.dtype), call.queries, int(call.v.shape[3]))
+        if is_traced():
+            options = {"start": start, "dropout": dropout, "seed": seed, "totals": totals, "engine": engine}
+            return node("attention", self.text, q, k, v, **options, **tables)
+        call = prepare(self, q, k, as_array(v, "v"), start=start, dropout=dropout, seed=seed, tables=tables)
+        steps = engine_for(call, engine, "totals" if totals else "y").attend(call)
+        y = call.restore(call.xp.astype(steps.y, call.dtype), call.queries, int(call.given["v"].shape[-1]))
         return (y, _restored_totals(steps)) if totals else y
 
     def scores(self, q: Any, k: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Any:
         """s_ij for every pair of a query and a key, whether or not the mask admits it."""
         call = prepare(self, q, k, start=start, tables=tables)
-        return call.restore(ENGINES[choose(call, engine).engine].scores(call), call.queries, call.keys)
+        return call.restore(engine_for(call, engine, "matrices").scores(call), call.queries, call.keys)
 
-    def weights(self, q: Any, k: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Any:
-        """w_ij for every pair; exactly 0 where the mask does not admit it."""
-        steps = self._attend(q, k, None, start, engine, tables)
-        return steps.call.restore(steps.weights, steps.call.queries, steps.call.keys)
+    def weights(
+        self,
+        q: Any,
+        k: Any,
+        *,
+        start: Any = None,
+        dropout: Any = 0.0,
+        seed: Any = None,
+        engine: str = "auto",
+        **tables: Any,
+    ) -> Any:
+        """w_ij for every pair, after dropout; exactly 0 where the mask does not admit it or dropout takes it."""
+        call = prepare(self, q, k, start=start, dropout=dropout, seed=seed, tables=tables)
+        return call.restore(engine_for(call, engine, "matrices").attend(call).weights, call.queries, call.keys)
 
-    def trace(self, q: Any, k: Any, v: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Trace:
-        """Every step with its shape and its values; prints as a diagram."""
-        steps = self._attend(q, k, as_array(v, "v"), start, engine, tables)
+    def trace(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        *,
+        start: Any = None,
+        dropout: Any = 0.0,
+        seed: Any = None,
+        engine: str = "auto",
+        **tables: Any,
+    ) -> Trace:
+        """Every step with its shape and its values, the weights after dropout; prints as a diagram."""
+        call = prepare(self, q, k, as_array(v, "v"), start=start, dropout=dropout, seed=seed, tables=tables)
+        steps = engine_for(call, engine, "matrices").attend(call)
         scores = self.scores(q, k, start=start, engine=engine, **tables)
         return Trace.of(self, steps, scores, None if self.weight.over is None else _restored_totals(steps))
 
-    def plan(self, q: Any, k: Any, v: Any = None, *, start: Any = None, engine: str = "auto", **tables: Any) -> Plan:
-        """Which engine would run this call, why not the others, operations and bytes."""
-        return choose(prepare(self, q, k, v, start=start, tables=tables), engine)
+    def plan(
+        self,
+        q: Any,
+        k: Any,
+        v: Any = None,
+        *,
+        start: Any = None,
+        dropout: Any = 0.0,
+        seed: Any = None,
+        engine: str = "auto",
+        **tables: Any,
+    ) -> Plan:
+        """Which engine would run this call, why not the others, operations and bytes; no seed is drawn."""
+        seed = 0 if seed is None else seed
+        return choose(prepare(self, q, k, v, start=start, dropout=dropout, seed=seed, tables=tables), engine)
 
     def vjp(
-        self, q: Any, k: Any, v: Any, dy: Any, *, start: Any = None, engine: str = "auto", **tables: Any
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        dy: Any,
+        *,
+        start: Any = None,
+        dropout: Any = 0.0,
+        seed: Any = None,
+        engine: str = "auto",
+        **tables: Any,
     ) -> Gradients:
-        """The gradients of Σ dy·y for q, k, v and every real table, by the algebra's own derivative."""
-        steps = self._attend(q, k, as_array(v, "v"), start, engine, tables)
-        call, xp = steps.call, steps.call.xp
-        dy = as_array(dy, "dy")
-        expected = (*call.lead, call.queries, int(call.v.shape[3]))
-        if tuple(dy.shape) != expected:
-            raise CallError(f"dy: has the shape of y, {expected}; got {tuple(dy.shape)}")
-        if library(dy).name != xp.name:
-            raise KindError(f"dy: comes from the library of q, {xp.name}; got {library(dy).name}")
-        if not xp.is_real(dy):
-            raise KindError(f"dy: real floating numbers; got dtype {dy.dtype}; convert it, for example to {call.dtype}")
-        dy = xp.reshape(dy, (call.batch, call.heads, call.queries, expected[-1]))
-        found = ENGINES[choose(call, engine).engine].vjp(steps, dy)
+        """The gradients of Σ dy·y for q, k, v and every real table, by the algebra's own derivative.
+
+        With dropout they are those of the call with the same seed=.
+        """
+        call = prepare(self, q, k, as_array(v, "v"), start=start, dropout=dropout, seed=seed, tables=tables)
+        rows = _laid_out_rows(call, as_array(dy, "dy"))
+        chosen = engine_for(call, engine, "gradients")
+        found = chosen.vjp(chosen.attend(call), rows)
         tables = {name: call.hand_back(found[name]) for name in call.formula.ranks if name in found}
         dq, dk, dv = (call.hand_back(found[name]) for name in "qkv")
         return Gradients(dq, dk, dv, tables)
 
-    def _attend(self, q: Any, k: Any, v: Any, start: Any, engine: str, tables: dict[str, Any]) -> Any:
-        call = prepare(self, q, k, v, start=start, tables=tables)
-        return ENGINES[choose(call, engine).engine].attend(call)
+
+@lru_cache(maxsize=4096)
+def _known(text: str) -> Attention:
+    attention = parse(text)
+    assert isinstance(attention, Attention)
+    return attention
+
+
+def _in_graph(text: str, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return _known(text)(q, k, v, **options)
+
+
+FUNCTIONS["attention"] = _in_graph
+
+
+def _laid_out_rows(call: Call, dy: Any) -> Any:
+    """dy as (batch, heads, queries, width), if it fits y."""
+    xp, expected = call.xp, (*call.lead, call.queries, int(call.given["v"].shape[-1]))
+    if tuple(dy.shape) != expected:
+        raise CallError(f"dy: has the shape of y, {expected}; got {tuple(dy.shape)}")
+    if library(dy).name != xp.name:
+        raise KindError(f"dy: comes from the library of q, {xp.name}; got {library(dy).name}")
+    if not xp.is_real(dy):
+        raise KindError(f"dy: real floating numbers; got dtype {dy.dtype}; convert it, for example to {call.dtype}")
+    return xp.reshape(dy, (call.batch, call.heads, call.queries, expected[-1]))
 
 
 def _restored_totals(steps: Any) -> Any:

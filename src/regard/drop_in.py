@@ -24,13 +24,12 @@ def scaled_dot_product_attention(
 ) -> Any:
     """PyTorch's function of that name, on a formula; also for NumPy and JAX.
 
+    dropout_p: the share of weights to drop, always, as PyTorch's; its random state says which
     attn_mask: True where a pair is admitted, or numbers to add to the score; broadcasts to (…, L, S)
     is_causal: query i reads keys j ≤ i, counted from the first of each
     """
     lists = not is_array(query)
     query, key, value = (as_array(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value")))
-    if dropout_p:
-        raise CallError(f"dropout_p: no engine here drops weights yet; got {dropout_p}; pass 0.0")
     if attn_mask is not None and is_causal:
         raise CallError("attn_mask: stands alone or is_causal does; got both; join them into one mask")
     if query.ndim >= 4 and not enable_gqa and query.shape[-3] != key.shape[-3]:
@@ -51,7 +50,7 @@ def scaled_dot_product_attention(
         else:
             score = score + table("attn_mask")[b, h, i, j]
             tables["attn_mask"] = _laid_out_bias(xp, attn_mask, query, key)
-    y = Attention(score, softmax, mask)(query, key, value, start=0, **tables)
+    y = Attention(score, softmax, mask)(query, key, value, start=0, dropout=dropout_p, **tables)
     return y.tolist() if lists else y
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import sympy
 from sympy.logic.boolalg import Boolean
 
+from .calculus import derivative
 from .canonical import canonical, multiplied_out
 from .errors import FormulaError, KindError
 from .expressions import Expression
@@ -125,7 +126,7 @@ class Laws:
         if len(pairs) != 1:
             return None
         (pair,) = pairs
-        slope = canonical(node.diff(pair))
+        slope = derivative(node, pair)
         rest = canonical(multiplied_out(node - slope * pair))
         if pair in slope.free_symbols or pair in rest.free_symbols:
             return None

@@ -18,6 +18,7 @@ from ..algebra.expressions import Expression
 from ..algebra.formula import Formula
 from ..algebra.nodes import Read
 from .arrays import Library, as_array, is_array, library
+from .dropout import Dropout, asked
 
 Shape = tuple[int, ...]
 AXIS = {"b": 0, "h": 1, "i": 2, "j": 3}  # of scores and weights
@@ -34,9 +35,11 @@ class Call:
     v: Any | None
     tables: dict[str, Any]
     start: Any  # (B) integers
+    first: int | None  # the start of every batch, where it is known without looking
     lead: Shape  # the leading axes of the output, heads included
     given: dict[str, Any]  # the arguments as they came, for the shapes of gradients
     from_lists: bool
+    dropout: Dropout | None = None  # None: every weight is kept
 
     @property
     def batch(self) -> int:
@@ -94,7 +97,15 @@ class Call:
 
 
 def prepare(
-    formula: Formula, q: object, k: object, v: object = None, *, start: object = None, tables: Mapping[str, object]
+    formula: Formula,
+    q: object,
+    k: object,
+    v: object = None,
+    *,
+    start: object = None,
+    dropout: object = 0.0,
+    seed: object = None,
+    tables: Mapping[str, object],
 ) -> Call:
     """Check the arguments of a call against each other and the formula, and bring them into one shape."""
     arrays = {
@@ -115,7 +126,8 @@ def prepare(
     keys = int(laid["k"].shape[2])
     call = Call(
         formula, xp, laid["q"], laid["k"], laid.get("v"), {},
-        _start(formula, xp, start, batch, int(queries), keys, laid["q"]), lead, arrays, not is_array(q),
+        *_start(formula, xp, start, batch, int(queries), keys, laid["q"]), lead, arrays, not is_array(q),
+        asked(xp, laid["q"], dropout, seed),
     )  # fmt: skip
     call.tables.update(_tables(call, tables))
     _check_metrics(call)
@@ -203,7 +215,9 @@ def _shapes(arrays: dict[str, Any]) -> str:
 # -- positions -------------------------------------------------------------------------------------------------
 
 
-def _start(formula: Formula, xp: Library, start: object, batch: int, queries: int, keys: int, like: Any) -> Any:
+def _start(
+    formula: Formula, xp: Library, start: object, batch: int, queries: int, keys: int, like: Any
+) -> tuple[Any, int | None]:
     """The position of the first query in each batch; queries are the last rows of the keys unless said otherwise."""
     if start is None:
         if queries > keys and formula.uses("i"):
@@ -212,6 +226,8 @@ def _start(formula: Formula, xp: Library, start: object, batch: int, queries: in
                 "say where the first query stands, for example start=0"
             )
         start = keys - queries
+    if type(start) is int:
+        return xp.full((batch,), start, dtype=xp.int64, device=xp.device(like)), start
     own = is_array(start) and library(start).name == xp.name
     values: Any = start if own else np.asarray(start)
     if not (xp.is_integer(values) if own else values.dtype.kind in "iu"):
@@ -222,7 +238,13 @@ def _start(formula: Formula, xp: Library, start: object, batch: int, queries: in
     if values.ndim > 0 and math.prod(values.shape) != batch:
         raise CallError(f"start: one integer, or one for each of {batch} batches; got shape {tuple(values.shape)}")
     values = xp.astype(values, xp.int64) if xp.name != "jax" else values
-    return xp.broadcast_to(xp.reshape(values, (-1,)), (batch,))
+    return xp.broadcast_to(xp.reshape(values, (-1,)), (batch,)), None if own else _common(values)
+
+
+def _common(starts: Any) -> int | None:
+    """The start that all have in common."""
+    found = set(np.asarray(starts).reshape(-1).tolist())
+    return found.pop() if len(found) == 1 else None
 
 
 # -- tables ----------------------------------------------------------------------------------------------------

@@ -9,15 +9,20 @@
 and back, with g = dy vᵀ:
 
     dψ = (g − Σ_j g w) / Z       ds = ψ'(s) dψ       then through the score's own derivative
+
+With dropout the last w becomes m w / (1 − p), and so does the first g; Z is as without.
 """
 
 from __future__ import annotations
 
+from .. import costs
 from ..call import Call
+from ..costs import Cost
 from .backward import vjp
 from .forward import Steps, attend, scores
 from .matrices import Matrices
 
+GIVES = frozenset({"y", "totals", "matrices", "gradients"})
 MATRICES = 7  # of the size of the scores, held at the peak of a masked softmax (measured)
 
 
@@ -26,13 +31,11 @@ def refusal(call: Call) -> str | None:  # noqa: ARG001 - every engine is asked t
     return None
 
 
-def cost(call: Call) -> tuple[int, int]:
-    """Operations and bytes of one forward pass."""
+def cost(call: Call) -> Cost:
+    """The cost of one forward pass."""
     pairs = call.batch * call.heads * call.queries * call.keys
-    size = 4 if "64" not in str(call.working_dtype) else 8
-    width = int(call.v.shape[3]) if call.v is not None else 0
     distances = sum(pair.word == "sqdist" for pair in call.formula.pairs)
-    return 2 * pairs * (call.width * (1 + distances) + width), size * pairs * MATRICES
+    return costs.cost("dense", call, held=pairs * (MATRICES + (call.dropout is not None)), extra=distances * call.width)
 
 
-__all__ = ["Matrices", "Steps", "attend", "cost", "refusal", "scores", "vjp"]
+__all__ = ["GIVES", "Matrices", "Steps", "attend", "cost", "refusal", "scores", "vjp"]

@@ -9,7 +9,7 @@ from ...algebra.nodes import Pair, Read
 from ...algebra.weights import exponential_terms
 from ..call import AXIS
 from ..select import keep, mix_back, quotient
-from .forward import Steps
+from .forward import Steps, dropped
 from .matrices import Matrices
 from .pairs import PAIRS
 
@@ -42,17 +42,18 @@ class _Backward:
         return {name: self._fitted(name, gradient) for name, gradient in self.gradients.items()}
 
     def _through_total(self, g: Any) -> Any:
-        """dψ · exp(m) from dw: g where nothing is shared, otherwise (g − Σ g w) / Z."""
+        """dψ · exp(m) from g = dy vᵀ: dw where nothing is shared, otherwise (dw − Σ g w) / Z."""
         xp, steps, weight = self.xp, self.steps, self.call.formula.weight
+        dw = dropped(self.call, steps.kept, g)
         if weight.over is None:
-            return g
+            return dw
         axis = AXIS[weight.over.node.name]
         delta = xp.sum(keep(xp, steps.admitted, g * steps.weights), axis=axis, keepdims=True)
         if weight.sink is not None:
             self._through(weight.sink.node, -quotient(xp, delta, steps.total), steps.shift, steps.raw)
         counted = steps.admitted if weight.among is None else self.reading.mask(weight.among.node)
         spread = keep(xp, counted, xp.broadcast_to(delta, g.shape))
-        return quotient(xp, g - spread, steps.total)
+        return quotient(xp, dw - spread, steps.total)
 
     def _through(self, node: Any, gradient: Any, shift: Any, reading: Matrices) -> None:
         """Add gradient · ∂node/∂leaf to every leaf of `node`; exponentials are scaled by exp(−shift)."""

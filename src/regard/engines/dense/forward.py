@@ -10,7 +10,7 @@ from typing import Any
 from ..._shapes import Array, Bool, Float
 from ...algebra.errors import CallError
 from ...algebra.fold import fold
-from ...algebra.nodes import SCORE
+from ...algebra.nodes import BATCH, HEAD, SCORE, I, J
 from ...algebra.weights import Term, Weight
 from ..arrays import Library
 from ..call import AXIS, Call, refuse_range
@@ -30,7 +30,8 @@ class Steps:
     shift: Any  # m, with size 1 along the index that shares; 0 where ψ has no exponential
     psi: Float[Array, "b h i j"]  # ψ · exp(−m)
     total: Any | None  # Z · exp(−m); None where nothing is shared
-    weights: Float[Array, "b h i j"]
+    kept: Bool[Array, "b h i j"] | None  # by dropout; None: every weight
+    weights: Float[Array, "b h i j"]  # after dropout
     y: Float[Array, "b h i e"] | None
 
     @property
@@ -74,8 +75,10 @@ def _attend(call: Call) -> Steps:
     m, psi = _psi(raw, reading, weight)
     z = None if weight.over is None else _total(raw, weight, keep(xp, counted, psi), m)
     w = keep(xp, admitted, psi) if z is None else quotient(xp, keep(xp, admitted, psi), z)
+    kept = _kept(raw)
+    w = dropped(call, kept, w)
     y = None if call.v is None else mix(xp, w, reading.v, admitted)
-    return Steps(call, raw, reading, s, admitted, m, psi, z, w, y)
+    return Steps(call, raw, reading, s, admitted, m, psi, z, kept, w, y)
 
 
 def _scores(call: Call, raw: Matrices, reading: Matrices) -> Any:
@@ -103,6 +106,19 @@ def _total(raw: Matrices, weight: Weight, psi: Any, m: Any) -> Any:
     assert weight.over is not None
     total = raw.xp.sum(psi, axis=AXIS[weight.over.node.name], keepdims=True)
     return total if weight.sink is None else total + raw.scaled(weight.sink_terms, m)
+
+
+def _kept(raw: Matrices) -> Any | None:
+    """Which pairs dropout keeps; None where it keeps all."""
+    dropout, xp, at = raw.call.dropout, raw.xp, raw.symbols
+    if dropout is None:
+        return None
+    return dropout.kept(xp, dropout.rows(xp, at[BATCH], at[HEAD], at[I]), dropout.columns(xp, at[J]))
+
+
+def dropped(call: Call, kept: Any | None, values: Any) -> Any:
+    """m_ij x_ij / (1 − p): of weights on the way forward, of their gradients on the way back."""
+    return values if call.dropout is None else keep(call.xp, kept, values) * call.dropout.scale
 
 
 def _shift(heights: list[Any], xp: Library) -> Any:

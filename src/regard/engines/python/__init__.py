@@ -5,28 +5,35 @@
     w[b,h,i,j] = ψ(s[b,h,i,j]) / Z[b,h,i]                            0 where Z is 0
     y[b][h][i] = Σ_j w[b,h,i,j] v[b][h//G][j]
 
-G query heads read one key head.
+G query heads read one key head. Dropout multiplies each w by f[b,h,i,j]: 1/(1−p) where it is kept, 0 where not.
 """
 
 from __future__ import annotations
 
+from .. import costs
+from ..arrays import is_array
 from ..call import Call
+from ..costs import Cost
 from .backward import vjp
 from .forward import Steps, attend, scores
+
+GIVES = frozenset({"y", "totals", "matrices", "gradients"})
+NUMBERS = 25  # of 8 bytes for each pair, in dictionaries
 
 
 def refusal(call: Call) -> str | None:
     """Why this engine cannot run the call; None where it can."""
     if any(getattr(array, "requires_grad", False) for array in call.given.values()):
         return "it keeps no graph for automatic differentiation; use dense, or vjp"
-    return None if call.xp.known(call.q) else "it reads numbers, which are not known while a compiler traces"
+    seed = None if call.dropout is None else call.dropout.seed
+    known = call.xp.known(call.q) and (not is_array(seed) or call.xp.known(seed))
+    return None if known else "it reads numbers, which are not known while a compiler traces"
 
 
-def cost(call: Call) -> tuple[int, int]:
-    """Operations and bytes of one forward pass."""
+def cost(call: Call) -> Cost:
+    """The cost of one forward pass."""
     pairs = call.batch * call.heads * call.queries * call.keys
-    width = int(call.v.shape[3]) if call.v is not None else 0
-    return 2 * pairs * (call.width + width), 200 * pairs
+    return costs.cost("python", call, held=pairs * NUMBERS)
 
 
-__all__ = ["Steps", "attend", "cost", "refusal", "scores", "vjp"]
+__all__ = ["GIVES", "Steps", "attend", "cost", "refusal", "scores", "vjp"]

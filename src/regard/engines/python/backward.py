@@ -12,7 +12,7 @@ from ...algebra.calculus import partials
 from ...algebra.nodes import Pair
 from ...algebra.weights import exponential_terms
 from ..call import Call
-from .forward import Steps, group_of
+from .forward import Steps, dropped, group_of
 from .lists import Lists, Place
 from .pairs import PAIRS, inner
 
@@ -38,10 +38,10 @@ def _vjp(steps: Steps, dy: Any) -> dict[str, Any]:
 
 
 def _through_total(steps: Steps, g: dict[Place, float], grads: Gradients) -> dict[Place, float]:
-    """dψ · exp(m) for every pair that counts: g where nothing is shared, otherwise (g − Σ g w) / Z."""
-    weight = steps.call.formula.weight
+    """dψ · exp(m) for every pair that counts: dw where nothing is shared, otherwise (dw − Σ g w) / Z."""
+    weight, dw = steps.call.formula.weight, dropped(steps.f, g)
     if weight.over is None:
-        return g
+        return dw
     group = group_of(weight.over.node.name)
     delta: dict[Place, float] = defaultdict(float)
     for p in sorted(g):
@@ -52,7 +52,7 @@ def _through_total(steps: Steps, g: dict[Place, float], grads: Gradients) -> dic
     dpsi = {}
     for p in sorted(steps.s):
         z, counts = steps.z[group(p)], weight.among is None or steps.lists.value(weight.among.node, p)
-        dpsi[p] = (g.get(p, 0.0) - (delta[group(p)] if counts else 0.0)) / z if z != 0 else 0.0
+        dpsi[p] = (dw.get(p, 0.0) - (delta[group(p)] if counts else 0.0)) / z if z != 0 else 0.0
     return dpsi
 
 

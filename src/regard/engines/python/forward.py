@@ -24,7 +24,8 @@ class Steps:
     admitted: set[Place]
     m: dict[Place, float]
     z: dict[Place, float]
-    w: dict[Place, float]
+    f: dict[Place, float]  # what dropout multiplies a weight by
+    w: dict[Place, float]  # after dropout
 
     @property
     def score(self) -> Any:
@@ -68,9 +69,10 @@ def attend(call: Call) -> Steps:
     _check_ranges(call, lists, None)
     s = {p: lists.score(p) for p in lists.places() if p in admitted or p in counted}
     _check_ranges(call, lists, s)
+    f = _factors(lists, admitted)
     if weight.over is None:
         w = {p: lists.value(weight.psi.node, p, s[p]) for p in admitted}
-        return Steps(call, lists, s, admitted, {}, {}, w)
+        return Steps(call, lists, s, admitted, {}, {}, f, dropped(f, w))
 
     group = group_of(weight.over.node.name)
     m = _shifts(lists, s, group)
@@ -79,7 +81,22 @@ def attend(call: Call) -> Steps:
     for p in sorted(counted):
         z[group(p)] += psi[p]
     w = {p: psi[p] / z[group(p)] if z[group(p)] != 0 else 0.0 for p in admitted}
-    return Steps(call, lists, s, admitted, m, z, w)
+    return Steps(call, lists, s, admitted, m, z, f, dropped(f, w))
+
+
+def dropped(f: dict[Place, float], values: dict[Place, float]) -> dict[Place, float]:
+    """f · x at each place, and 0 where f is 0, whatever x is."""
+    return {p: f[p] * value if f[p] != 0 else 0.0 for p, value in values.items()}
+
+
+def _factors(lists: Lists, admitted: set[Place]) -> dict[Place, float]:
+    """f: 1 / (1 − p) where dropout keeps a weight, 0 where it does not; 1 without dropout."""
+    if lists.call.dropout is None:
+        return dict.fromkeys(admitted, 1.0)
+    dropout, xp = lists.call.dropout.read(), lists.call.xp
+    rows = {p[:3]: dropout.rows(xp, p[0], p[1], lists.start[p[0]] + p[2]) for p in admitted}
+    columns = {j: dropout.columns(xp, j) for j in range(lists.call.keys)}
+    return {p: dropout.scale if dropout.kept(xp, rows[p[:3]], columns[p[3]]) else 0.0 for p in admitted}
 
 
 def group_of(index: str) -> Callable[[Place], Place]:

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from ...algebra.errors import CallError
 from ...algebra.laws import Kind
-from ..call import Call, refuse_range
-from ..dropout import LAST, STEPS, Dropout
+from ...algebra.nodes import BATCH, HEAD, I, J
+from ..call import refuse_range
+from ..dropout import STEPS, Dropout
 from ..vectors import reading
 from .kernel import SHIFT, Kernel, kernel
 from .run import Band, Run
@@ -36,6 +36,7 @@ class Streamed:
 
 def stream(run: Run) -> Streamed:
     """y, m and Z of every row."""
+    assert run.v is not None
     call, width = run.call, int(run.v.shape[3])
     shape = (call.batch, call.heads, call.queries)
     made = {"dtype": run.dtype, "device": call.q.device}
@@ -92,7 +93,7 @@ class _Rows:
         if run.call.formula.weight.over is not None:
             self.z += psi.sum(-1, keepdim=True)
         if self.dropped is not None:
-            self.dropped.apply(psi, block)
+            psi.mul_(self.dropped.kept(block))
         values = self.v[:, :, block.first : block.last].flatten(0, 1)
         run.mix(self.stacked, psi.view(values.shape[0], -1, values.shape[1]), values)
 
@@ -125,7 +126,9 @@ def _sink(run: Run) -> tuple[Any, Any] | None:
         return None
     rows = reading(run.call, Kind.ROW)
     if not run.program.is_shifted:
-        return torch.zeros((1, 1, 1, 1), dtype=run.dtype, device=run.q.device), _four(rows.scaled(weight.sink_terms, 0.0))
+        return torch.zeros((1, 1, 1, 1), dtype=run.dtype, device=run.q.device), _four(
+            rows.scaled(weight.sink_terms, 0.0)
+        )
     height = None
     for r, a in weight.sink_terms:
         factor, exponent = (_four(rows.array(rows.real(rows.value(node)))) for node in (r, a))
@@ -144,7 +147,9 @@ def _check_late_reads(run: Run, code: Kernel, registers: list[Any]) -> None:
     """Reads at places that the score decides stand inside their tables where they count."""
     for read, places, guard in code.guards:
         bits = registers[guard]
-        bits = bits.view(torch.int32 if run.dtype == torch.float32 else torch.int64) if bits.is_floating_point() else bits
+        bits = (
+            bits.view(torch.int32 if run.dtype == torch.float32 else torch.int64) if bits.is_floating_point() else bits
+        )
         for axis, place in enumerate(places):
             index = registers[place]
             wrong = ((index < 0) | (index >= run.call.tables[read.table].shape[axis])) & (bits != 0)
@@ -157,17 +162,15 @@ class DropBits:
     """The weights of a band that are dropped, block by block, from the hashes of its rows and keys."""
 
     def __init__(self, run: Run, dropout: Dropout, band: Band) -> None:
-        call, xp, chunk = run.call, run.call.xp, band.chunk
+        call, xp = run.call, run.call.xp
         whole = run.reading(band, Block(0, call.keys, False))
-        from ...algebra.nodes import BATCH, HEAD, I, J
-
         b, h, i, j = (whole.symbols[symbol] for symbol in (BATCH, HEAD, I, J))
+        self.dtype = run.dtype
         self.dropout, self.rows, self.columns = dropout, dropout.rows(xp, b, h, i), dropout.columns(xp, j)
 
-    def apply(self, weights: Any, block: Block) -> None:
-        """weights · kept / (1 − p), in place."""
+    def kept(self, block: Block) -> Any:
+        """1 / (1 − p) where a weight is kept, 0 where it is dropped."""
         x = self.rows ^ self.columns[..., block.first : block.last]
         for shift, factor in STEPS:
             x.bitwise_xor_(x >> shift).mul_(factor)
-        kept = (x > self.dropout.threshold).to(weights.dtype)
-        weights.mul_(kept.mul_(self.dropout.scale))
+        return (x > self.dropout.threshold).to(self.dtype).mul_(self.dropout.scale)

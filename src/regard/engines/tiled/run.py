@@ -10,15 +10,15 @@ from typing import Any
 import torch
 
 from ...algebra.fold import fold
-from ...algebra.intervals import Intervals
+from ...algebra.intervals import ANY, Intervals
 from ...algebra.laws import Kind
-from ...algebra.nodes import BATCH, HEAD, I, J, Read
+from ...algebra.nodes import I
 from ..call import Call
 from ..reading import Reading, indices
 from ..vectors import Offsets, reading, vector
-from .kernel import MASK, Kernel, Variant, kernel
+from .kernel import MASK, Kernel, Variant
 from .pairs import Side, prepared
-from .program import Program, program
+from .program import program
 from .tape import BITS, Table
 from .tiles import Block, Chunk, Schedule, Sizes, chunks, sizes
 
@@ -61,7 +61,8 @@ class Run:
         }
         self.sizes: Sizes = sizes(call)
         self.schedule = Schedule(call, self.sizes)
-        self.is_bounded = self._is_bounded()
+        self.is_finite = all(_ends(x) != ANY for x in (self.q, self.k, self.v) if x is not None)
+        self.is_bounded = self.is_finite and self._is_bounded()
         self._buffers: dict[int, Any] = {}
         self._views: dict[Any, list[Any]] = {}
 
@@ -223,11 +224,11 @@ def _range(side: Side) -> tuple[float, float]:
         if term is not None:
             ends = _ends(term)
             low, high = low + ends[0], high + ends[1]
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else (-math.inf, math.inf)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else ANY
 
 
 def _ends(values: Any) -> tuple[float, float]:
     if not values.numel():
         return 0.0, 0.0
     low, high = (float(end) for end in torch.aminmax(values))
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else (-math.inf, math.inf)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else ANY

@@ -360,9 +360,7 @@ def compiled(tape: Tape) -> Compiled:
             free.append(places[step.out])
         made.append(Step(step.kernel, places[step.out], arguments, step.options))
     cuts = [0, *tape.sections, len(made)]
-    sections = tuple(
-        tuple(step for step in made[a:b] if step.kernel is not _nothing) for a, b in pairwise(cuts)
-    )
+    sections = tuple(tuple(step for step in made[a:b] if step.kernel is not _nothing) for a, b in pairwise(cuts))
     return Compiled(
         sections, places, count, {s: places[p] for s, p in tape.brought.items()},
         {number: places[p] for number, p in tape.constants.items()},

@@ -1,0 +1,59 @@
+"""What a call costs: operations, bytes beside the arguments, and the time to expect.
+
+    seconds = call + block · blocks + pair · pairs · passes + product · multiplications
+
+The four rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; float64 takes twice as
+long. They are there to compare engines on one machine, and to tell a second from an hour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .call import Call
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one forward pass."""
+
+    operations: int  # multiplications and additions
+    bytes: int  # held beside the arguments
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds for each call, each block, each pair and pass over it, each multiplication."""
+
+    call: float
+    block: float
+    pair: float
+    product: float
+
+
+RATES = {
+    "sdpa": Rates(5e-5, 0.0, 2e-10, 1.2e-11),
+    "tiled": Rates(4e-4, 6e-5, 5e-11, 1.3e-11),
+    "dense": Rates(3e-4, 0.0, 4e-9, 1.3e-11),
+    "python": Rates(1e-4, 0.0, 4e-6, 5e-8),
+}
+
+
+def cost(
+    engine: str, call: Call, *, held: int, pairs: int | None = None, passes: int = 1, blocks: int = 0, extra: int = 0
+) -> Cost:
+    """The cost of a call.
+
+    held:   numbers beside the arguments
+    pairs:  those that are computed; all unless said otherwise
+    passes: over each pair, beside the products of matrices
+    extra:  multiplications for each pair beside those of q·k and w v
+    """
+    every = call.batch * call.heads * call.queries * call.keys
+    pairs = every if pairs is None else pairs
+    width = 0 if call.v is None else int(call.v.shape[3])
+    products = pairs * (call.width + width + extra)
+    rates, wide = RATES[engine], "64" in str(call.working_dtype)
+    seconds = rates.block * blocks + rates.pair * pairs * passes + rates.product * products
+    return Cost(2 * products, held * (8 if wide else 4), rates.call + seconds * (1 + wide))

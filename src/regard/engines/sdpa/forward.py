@@ -1,0 +1,103 @@
+"""One call of PyTorch's kernel, and its gradients by PyTorch's own derivative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from ..._shapes import Array, Float
+from ...algebra.errors import EngineError
+from ..call import Call
+from .reduction import Form, Reduction, reduction
+from .tensors import attn_mask, check_ranges, queries_and_keys, scale_of
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The forward pass: PyTorch's kernel returns y and none of the steps before it."""
+
+    call: Call
+    y: Float[Array, "b h i e"]
+
+    @property
+    def score(self) -> NoReturn:
+        """Not returned by PyTorch's kernel."""
+        _refuse("scores")
+
+    @property
+    def mask(self) -> NoReturn:
+        """Not returned by PyTorch's kernel."""
+        _refuse("mask")
+
+    @property
+    def weights(self) -> NoReturn:
+        """Not returned by PyTorch's kernel."""
+        _refuse("weights")
+
+    @property
+    def log_total(self) -> NoReturn:
+        """Not returned by PyTorch's kernel."""
+        _refuse("totals")
+
+
+def attend(call: Call) -> Steps:
+    """y by PyTorch's kernel."""
+    from torch.nn.functional import scaled_dot_product_attention
+
+    law = reduction(call.formula)
+    if isinstance(law, str):
+        raise EngineError(f"engine: sdpa cannot run this call: {law}")
+    if call.formula.reads:
+        check_ranges(call)
+    scale = scale_of(call, law)
+    q, k = queries_and_keys(call, law, scale)
+    form = _form(call, law)
+    mask = None if form in (Form.NONE, Form.CAUSAL) else attn_mask(call, law)
+    backwards = form == Form.OFFSET
+    y = scaled_dot_product_attention(
+        packed(q.flip(2) if backwards else q), packed(k), packed(call.v), attn_mask=mask,
+        is_causal=form == Form.CAUSAL, scale=1.0 if scale is None else scale, enable_gqa=call.group > 1,
+    )  # fmt: skip
+    return Steps(call, y.flip(2) if backwards else y)
+
+
+def _form(call: Call, law: Reduction) -> Form:
+    """What attn_mask is in this call: j ≤ i is is_causal from the first key on, and nothing behind the last."""
+    if law.form != Form.CAUSAL:
+        return law.form
+    if call.first == 0:
+        return Form.CAUSAL
+    return Form.NONE if call.first is not None and call.first >= call.keys - 1 else Form.OFFSET
+
+
+def packed(x: Any) -> Any:
+    """The array with its last axis in one piece, without which PyTorch takes its N × n path."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def vjp(steps: Steps, dy: Float[Array, "b h i e"]) -> dict[str, Any]:
+    """Gradients of Σ dy·y for q, k, v and every real table, by PyTorch's own derivative."""
+    import torch
+
+    call, law = steps.call, reduction(steps.call.formula)
+    assert isinstance(law, Reduction)
+    real = {name: table for name, table in call.tables.items() if call.xp.is_real(table)}
+    inside = [name for name in law.mask_tables if name in ("k", *real)]
+    if inside:
+        named = " and ".join(inside)
+        raise EngineError(f'vjp: PyTorch\'s kernel gives no gradient for {named} in attn_mask; take engine="dense"')
+    leaves = {name: x.detach().requires_grad_() for name, x in {"q": call.q, "k": call.k, "v": call.v, **real}.items()}
+    tables = call.tables | {name: leaves[name] for name in real}
+    with torch.enable_grad():
+        y = attend(replace(call, q=leaves["q"], k=leaves["k"], v=leaves["v"], tables=tables)).y
+    found = torch.autograd.grad(y, list(leaves.values()), dy.to(y.dtype), allow_unused=True, materialize_grads=True)
+    return {name: call.fit(name, gradient) for name, gradient in zip(leaves, found, strict=True)}
+
+
+def scores(call: Call) -> NoReturn:  # noqa: ARG001 - every engine is asked the same question
+    """Not returned by PyTorch's kernel."""
+    _refuse("scores")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise EngineError(f'{what}: PyTorch\'s kernel returns y alone; got engine="sdpa"; take engine="dense"')

@@ -1,0 +1,129 @@
+"""Why PyTorch's kernel cannot run a call, in one clause; what shapes tell first, then what only numbers tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...algebra.expressions import Expression
+from ..call import Call
+from .reduction import Form, Reduction, reduction
+from .tensors import norms, scale_of
+
+WIDEST = 256.0  # slope · ‖k‖² in float32: scores are then right to 2⁻¹⁶
+MATH = 0  # torch.nn.attention.SDPBackend.MATH: scores and weights written out
+
+
+def refusal(call: Call) -> str | None:
+    """Why this engine cannot run the call; None where it can."""
+    return refusal_by_shape(call) or refusal_by_value(call)
+
+
+def refusal_by_shape(call: Call) -> str | None:
+    """What formula, library, shapes, dtypes, device and gradients tell."""
+    if call.xp.name != "torch":
+        return f"it runs on PyTorch, not on {call.xp.name}"
+    law = reduction(call.formula)
+    return law if isinstance(law, str) else next(_reasons(call, law), None)
+
+
+def refusal_by_value(call: Call) -> str | None:
+    """What only the numbers tell, on the CPU: a NaN or ∞, and distances that would lose their digits."""
+    law = reduction(call.formula)
+    if isinstance(law, str) or call.xp.name != "torch" or (law.mask is None and not law.is_distance):
+        return None
+    if call.v is None or call.q.device.type != "cpu" or not call.xp.known(call.q):
+        return None
+    return _wild(call, law) or (_lost_digits(call, law) if law.is_distance else None)
+
+
+def _wild(call: Call, law: Reduction) -> str | None:
+    """A NaN must stay in the rows that read it, and PyTorch's kernel multiplies it by 0 in the others."""
+    arrays = {"q": call.q, "k": call.k, "v": call.v}
+    if bool(sum(x.detach().sum() for x in arrays.values()).isfinite()):
+        return None
+    wild = [name for name, x in arrays.items() if not bool(x.isfinite().all())]
+    where = "rows that do not read it" if law.mask is not None else "every row"
+    return f"{' and '.join(wild)} hold NaN or ∞, which PyTorch's kernel would spread to {where}" if wild else None
+
+
+def _lost_digits(call: Call, law: Reduction) -> str | None:
+    """‖q‖² − 2 q·k + ‖k‖² has the rounding of its largest term, however near the two are."""
+    if "64" in str(call.dtype):
+        return None
+    largest = float(norms(call, law).detach().abs().max())
+    lost = f"keys whose norms make scores of {largest:.3g} lose the digits of {Expression(law.pair)!r}"
+    return lost if largest > WIDEST else None
+
+
+def _reasons(call: Call, law: Reduction) -> Iterator[str]:
+    if call.v is None:
+        yield "there are no values, and PyTorch's kernel returns y alone"
+        return
+    if getattr(call, "dropout", None) is not None:
+        yield "PyTorch's kernel would drop other weights"
+    if any(map(call.xp.is_mapped, (call.q, call.k, call.v))):
+        yield "vmap hides an axis from PyTorch's kernel"
+    if 0 in (call.batch, call.heads, call.queries, call.keys):
+        yield "there is nothing to attend to"
+        return
+    if call.v.shape[3] != call.width:
+        yield f"values of width {call.v.shape[3]} beside keys of width {call.width} take PyTorch's N × n path"
+        return
+    yield from _rounding(call, law)
+    yield from _gradients(call, law)
+    if law.form == Form.TABLE and call.first is None:
+        yield "each batch starts elsewhere in the bias"
+    if call.q.device.type != "cpu":
+        yield from _device_reasons(call, law)
+    if _takes_math_path(call, law):
+        yield "PyTorch would take its N × n path"
+
+
+def _rounding(call: Call, law: Reduction) -> Iterator[str]:
+    """In half precision q and k go in as they came, or they would be rounded once more."""
+    if call.dtype != call.working_dtype and not (law.is_plain and scale_of(call, law) is not None):
+        what = f"{law.factor!r} q" if law.is_plain else repr(Expression(law.pair))
+        yield f"{what} would be rounded to {str(call.dtype).removeprefix('torch.')} before the sum"
+
+
+def _gradients(call: Call, law: Reduction) -> Iterator[str]:
+    """PyTorch's kernels differentiate through q, k and v, and through attn_mask on their N × n path alone."""
+    import torch
+
+    if not (law.mask_tables and torch.is_grad_enabled()):
+        return
+    parts = {"k": call.k, **call.tables}
+    learned = [name for name in law.mask_tables if parts[name].requires_grad]
+    if learned:
+        yield f"PyTorch's kernel gives no gradient for {' and '.join(learned)} in attn_mask"
+
+
+def _device_reasons(call: Call, law: Reduction) -> Iterator[str]:
+    """Off the CPU, PyTorch's kernels copy views that are not aligned, and take the maximum before the scale."""
+    device = call.q.device.type
+    if law.form != Form.NONE and not (law.form == Form.CAUSAL and call.first == 0):
+        yield f"PyTorch may write attn_mask out as N × n numbers on {device}"
+    if (scale_of(call, law) or 0.0) < 0:
+        yield f"PyTorch's kernels on {device} need a scale above 0"
+
+
+def _takes_math_path(call: Call, law: Reduction) -> bool:
+    """PyTorch's own answer for arrays like those that will go in."""
+    import torch
+
+    sizes = (call.batch, call.heads, call.queries, call.width)
+    q, k, v = _alike(call.q, sizes), _alike(call.k), _alike(call.v)
+    masked = law.form not in (Form.NONE, Form.CAUSAL)
+    mask = torch.empty((1, 1, 1, call.keys), dtype=call.working_dtype, device=q.device) if masked else None
+    causal, grouped = law.form == Form.CAUSAL, call.group > 1
+    try:
+        return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, causal, scale=1.0, enable_gqa=grouped)) == MATH
+    except (AttributeError, TypeError, RuntimeError):  # no public way to ask; the shapes were looked at above
+        return bool(call.q.device.type != "cpu")
+
+
+def _alike(x: Any, sizes: tuple[int, ...] | None = None) -> Any:
+    """The array, or one with the shape and layout that it will have in the kernel."""
+    sizes = sizes or tuple(x.shape)
+    return x if tuple(x.shape) == sizes and x.stride(-1) == 1 else x.new_empty(sizes)
