@@ -25,7 +25,7 @@ import regard
 # -- the diagram -----------------------------------------------------------------------------------------------
 
 ENGINES = "engines.python engines.dense engines.tiled engines.sdpa engines.triton engines.linear engines.ring".split()
-DOOR = "engines.costs engines.graph engines.compiled engines.arrays engines.call engines.select engines.reading engines.scatter engines.vectors engines.dropout".split()
+DOOR = [f"engines.{part}" for part in "arrays call dropout select reading scatter vectors costs graph compiled".split()]
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
@@ -39,7 +39,7 @@ ARROWS: dict[str, list[str]] = {
     "engines.graph": ["engines.compiled"],
     "engines.compiled": ["engines.graph"],
     "engines.select": ["engines.arrays"],
-    **{part: ["algebra", *DOOR] for part in ("engines.reading", "engines.scatter", "engines.vectors", "engines.dropout")},
+    **{f"engines.{part}": ["algebra", *DOOR] for part in "dropout reading scatter vectors".split()},
     **{engine: ["algebra", *DOOR] for engine in ENGINES},
     "engines.plan": ["algebra", *DOOR, "engines", *ENGINES],
     "trace": ["algebra", *DOOR],

@@ -139,7 +139,7 @@ class _Backward:
             return
         for leaf, share in shares(part, node, g, shift):
             if leaf.table in self.tables:
-                found = to_table(part, leaf, share)
+                found = to_table(part, leaf, torch.where(g == 0, 0.0, share))  # what no one reads may have no slope
                 self.table_sums[leaf.table] = self.table_sums[leaf.table] + (0.0 if found is None else found)
 
     def _through_sink(self) -> None:

@@ -33,7 +33,8 @@ class Variant:
 
     masked: bool  # the mask admits some pairs
     shifted: bool  # exponents have no known bound, so that the row's largest is taken out
-    wanted: tuple[Any, ...] = ()  # leaves whose gradients are asked for; none: forward only
+    backward: bool = False
+    wanted: tuple[Any, ...] = ()  # leaves whose gradients are asked for, going back
     dtype: Any = torch.float32
 
 
@@ -57,11 +58,12 @@ def kernel(formula: Formula, variant: Variant) -> Kernel:
     made = program(formula)
     tape = Tape()
     pairs = {symbol: tape.fill(symbol) for symbol in made.pairs}
-    backward = bool(variant.wanted)
+    backward = variant.backward
     mask = _mask(tape, made) if variant.masked else None
     exponents = _exponents(tape, made, variant, None if backward else mask)
-    late = [(read, tuple(_owned(tape, tape.value(index)) for index in read.indices), tape.value(guard))
-            for read, guard in made.guards] if not backward else []  # fmt: skip
+    late = [] if backward else [
+        (g.read, tuple(_owned(tape, tape.value(index)) for index in g.indices), tape.value(g.guard)) for g in made.guards
+    ]  # fmt: skip
     later = [value for _, indices, guard in late for value in (*indices, guard)]
     tape.section(*exponents, *later)
     _terms(tape, made, variant, exponents, mask)
@@ -129,7 +131,7 @@ def _terms(tape: Tape, made: Program, variant: Variant, exponents: list[Value], 
         else:
             height = _owned(tape, tape.value(term.exponent))
         psi = tape.exp2(height)
-        tape.memo[term.psi] = tape.masked(psi, mask) if mask is not None and variant.wanted else psi
+        tape.memo[term.psi] = tape.masked(psi, mask) if mask is not None and variant.backward else psi
 
 
 def _pull(tape: Tape, node: Any, mask: Value | None) -> Value:
@@ -141,7 +143,7 @@ def _pull(tape: Tape, node: Any, mask: Value | None) -> Value:
 def _is_covered(made: Program, variant: Variant) -> bool:
     """Whether ψ is 0 where the mask says no already: its exponents were −∞, or its terms were masked."""
     plain = all(term.exponent is not None and term.r.is_Number for term in made.terms)
-    return plain and (bool(variant.wanted) or variant.shifted)
+    return plain and (variant.backward or variant.shifted)
 
 
 def _owned(tape: Tape, value: Value) -> Value:

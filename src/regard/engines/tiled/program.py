@@ -54,6 +54,15 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Late:
+    """A read whose place, or the pairs for which it counts, the score decides; as expressions of the block."""
+
+    read: Read
+    indices: tuple[Any, ...]
+    guard: Any
+
+
+@dataclass(frozen=True)
 class Slope:
     """∂ψ/∂leaf = coefficient · node."""
 
@@ -71,7 +80,7 @@ class Program:
     pairs: dict[Any, Scaled]  # symbol u: what it stands for
     terms: tuple[Term, ...]
     mask: Any | None
-    guards: tuple[tuple[Read, Any], ...]  # reads at places that the score decides, and where they count
+    guards: tuple[Late, ...]
 
     @property
     def psi(self) -> Any:
@@ -106,15 +115,22 @@ def program(formula: Formula) -> Program:
     put = {SCORE: formula.score.node}
     shared = formula.weight.over is not None
     split = formula.weight.terms if shared else ((formula.weight.psi.node, sympy.S.Zero),)
-    raw = [(r.xreplace(put), a.xreplace(put)) for r, a in split]
-    terms = [(taker.visit(r), None if a == 0 else taker.visit(_in_base_2(a))) for r, a in raw]
+    raw = [(r.xreplace(put), None if a == 0 else a.xreplace(put)) for r, a in split]
+    terms = [(taker.visit(r), None if a is None else taker.visit(_in_base_2(a))) for r, a in raw]
     if any(e is not None for _, e in terms):  # beside exponentials, a plain term is one too
         terms = [(r, sympy.S.Zero if e is None else e) for r, e in terms]
     mask = None if formula.mask is None else taker.visit(formula.mask.node)
     late = [guarded for guarded in formula.reads if guarded.needs_score or _has_pairs(guarded.read)]
-    guards = [(taker.visit(g.read.xreplace(put)), taker.visit(g.guard.xreplace(put))) for g in late]
-
-    roots = [node for pair in (*terms, *guards, (mask, None)) for node in pair if node is not None]
+    guards = [
+        Late(
+            g.read,
+            tuple(taker.visit(index.xreplace(put)) for index in g.read.indices),
+            taker.visit(g.guard.xreplace(put)),
+        )
+        for g in late
+    ]
+    parts = [*terms, *((*guarded.indices, guarded.guard) for guarded in guards), (mask,)]
+    roots = [node for part in parts for node in part if node is not None]
     pairs, renamed = {}, {}
     for place, pair in enumerate(sorted({p for root in roots for p in _pairs(root)}, key=sympy.default_sort_key)):
         symbol = sympy.Symbol(f"pair{place}", real=True)
@@ -128,7 +144,7 @@ def program(formula: Formula) -> Program:
     made = tuple(
         Term(put_pairs(r), put_pairs(e), sympy.Symbol(f"psi{place}", real=True)) for place, (r, e) in enumerate(terms)
     )
-    kept = tuple((put_pairs(read), put_pairs(guard)) for read, guard in guards)
+    kept = tuple(Late(g.read, tuple(map(put_pairs, g.indices)), put_pairs(g.guard)) for g in guards)
     vectors = {name.node: (kind, value.node) for name, (kind, value) in taker.vectors.items()}
     return Program(formula, vectors, taker.truths, pairs, made, put_pairs(mask), kept)
 

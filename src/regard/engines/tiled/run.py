@@ -82,9 +82,10 @@ class Run:
                     band.vectors[symbol] = self.rows_of(value, band)
             yield band
 
-    def variant(self, block: Block, wanted: tuple[Any, ...] = ()) -> Variant:
+    def variant(self, block: Block, wanted: tuple[Any, ...] | None = None) -> Variant:
+        """The kind of a block; going back, with the leaves that want gradients."""
         shifted = self.program.is_shifted and not self.is_bounded
-        return Variant(block.masked, shifted, wanted, self.dtype)
+        return Variant(block.masked, shifted, wanted is not None, wanted or (), self.dtype)
 
     # -- parts of arrays ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 The pairs of a call are cut into chunks of (batch, heads), those into bands of rows, and each band into blocks of
 keys. What the mask's algebra says of a block decides: none is never computed, all needs no mask, some gets one.
-A band's keys are halved until a piece is all or none, or as narrow as CELL.
+A band's keys are halved until a piece is all or none, or as narrow as a cell.
 """
 
 from __future__ import annotations
@@ -18,8 +18,18 @@ from ...algebra.laws import Admits, is_of_difference
 from ...algebra.nodes import BATCH, HEAD, Given, Read, dependencies, walk
 from ..call import Call
 
-PAIRS = 2**20  # of a block: four megabytes in float32
-ROWS, COLUMNS, CELL = 256, 512, 128
+
+@dataclass(frozen=True)
+class Limits:
+    """The sizes that were measured to be the fastest."""
+
+    rows: int = 256
+    columns: int = 512
+    cell: int = 128  # the narrowest piece of a band that is looked at by itself
+    pairs: int = 2**20  # of a block: four megabytes in float32
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -55,26 +65,25 @@ class Sizes:
     rows: int
     columns: int
     chunk: int  # of (batch, heads)
+    cell: int
 
     @property
     def pairs(self) -> int:
         return self.rows * self.columns * self.chunk
 
 
-def sizes(call: Call, pairs: int = PAIRS) -> Sizes:
+def sizes(call: Call) -> Sizes:
     """Blocks of 8 heads × 256 × 512 or as many pairs; more rows where there are fewer heads."""
-    rows, columns = min(call.queries, ROWS), min(call.keys, COLUMNS)
+    pairs, cell = LIMITS.pairs, LIMITS.cell
+    rows, columns = min(call.queries, LIMITS.rows), min(call.keys, LIMITS.columns)
     count = max(1, call.batch * call.heads)
     chunk = max(1, min(count, pairs // max(1, rows * columns)))
     if chunk < call.group:  # query heads that read one key head go together
         chunk = min(count, call.group)
         rows = max(1, min(rows, pairs // max(1, columns * chunk)))
-    rows = max(rows, min(call.queries, _whole(pairs // max(1, chunk * columns))))
-    return Sizes(max(1, min(rows, 4 * ROWS)), max(1, columns), chunk)
-
-
-def _whole(rows: int) -> int:
-    return max(1, rows // CELL * CELL) if rows > CELL else rows
+    more = pairs // max(1, chunk * columns)
+    rows = max(rows, min(call.queries, more // cell * cell, 4 * LIMITS.rows))
+    return Sizes(max(1, rows), max(1, columns), chunk, cell)
 
 
 def chunks(call: Call, size: int) -> Iterator[Chunk]:
@@ -111,7 +120,7 @@ class Schedule:
         rows = min(starts) + band.start, max(starts) + band.stop
         sizes = (call.heads, call.width, call.keys)
         if self._facts.is_fixed:
-            return _fixed(call.formula, rows, sizes, width)
+            return _fixed(call.formula, rows, sizes, self.size)
         key = (rows, (chunk.batch.start, chunk.heads.start) if self._facts.varies else None)
         if key not in self._known:
             self._known[key] = self._found(chunk, rows)
@@ -127,7 +136,7 @@ class Schedule:
                 rows, (first, last), sizes=sizes, heads=heads, batch=batch, tables=call.tables
             )
 
-        return _joined(_halved(0, call.keys, verdict), self.size.columns)
+        return _joined(_halved(0, call.keys, self.size.cell, verdict), self.size.columns)
 
 
 @dataclass(frozen=True)
@@ -146,24 +155,28 @@ def _facts(formula: Formula) -> _Facts:
 
 
 @lru_cache(maxsize=65536)
-def _fixed(formula: Formula, rows: tuple[int, int], sizes: tuple[int, int, int], width: int) -> tuple[Block, ...]:
+def _fixed(formula: Formula, rows: tuple[int, int], sizes: tuple[int, int, int], size: Sizes) -> tuple[Block, ...]:
     """The blocks of a mask of i, j and sizes alone: the same for every call."""
     keys = sizes[2]
     if not _sees_differences(formula):
         known = dict(zip(("H", "d", "n"), sizes, strict=True))
-        return _joined(_halved(0, keys, lambda a, b: formula.laws.block(rows, (a, b), sizes=known)), width)
+        verdict = lambda a, b: formula.laws.block(rows, (a, b), sizes=known)  # noqa: E731
+        return _joined(_halved(0, keys, size.cell, verdict), size.columns)
     first, last = rows
-    reach = CELL << max(0, math.ceil(math.log2(max(abs(first), abs(last), keys, CELL) / CELL)))
-    pieces = _along_diagonal(formula, last - first, reach, sizes)
+    farthest = max(abs(first), abs(last), keys, size.cell)
+    reach = size.cell << math.ceil(math.log2(farthest / size.cell))
+    pieces = _along_diagonal(formula, last - first, reach, sizes, size.cell)
     clipped = (Block(max(p.first + first, 0), min(p.last + first, keys), p.masked) for p in pieces)
-    return _joined((piece for piece in clipped if piece.first < piece.last), width)
+    return _joined((piece for piece in clipped if piece.first < piece.last), size.columns)
 
 
 @lru_cache(maxsize=4096)
-def _along_diagonal(formula: Formula, rows: int, reach: int, sizes: tuple[int, int, int]) -> tuple[Block, ...]:
+def _along_diagonal(
+    formula: Formula, rows: int, reach: int, sizes: tuple[int, int, int], cell: int
+) -> tuple[Block, ...]:
     """The pieces of a band of rows that begins at 0, where the mask sees i − j alone: every band moves them."""
     known = dict(zip(("H", "d", "n"), sizes, strict=True))
-    return tuple(_halved(-reach, reach, lambda a, b: formula.laws.block((0, rows), (a, b), sizes=known)))
+    return tuple(_halved(-reach, reach, cell, lambda a, b: formula.laws.block((0, rows), (a, b), sizes=known)))
 
 
 @lru_cache(maxsize=512)
@@ -172,19 +185,19 @@ def _sees_differences(formula: Formula) -> bool:
     return is_of_difference(formula.mask.node)
 
 
-def _halved(first: int, last: int, verdict: Any) -> Iterator[Block]:
+def _halved(first: int, last: int, cell: int, verdict: Any) -> Iterator[Block]:
     """Pieces that are all or none, or some and narrow; those that are none are left out."""
     if first >= last:
         return
     said = verdict(first, last)
     if said == Admits.NONE:
         return
-    if said == Admits.ALL or last - first <= CELL:
+    if said == Admits.ALL or last - first <= cell:
         yield Block(first, last, said == Admits.SOME)
         return
-    middle = first + CELL * math.ceil((last - first) / (2 * CELL))
-    yield from _halved(first, middle, verdict)
-    yield from _halved(middle, last, verdict)
+    middle = first + cell * math.ceil((last - first) / (2 * cell))
+    yield from _halved(first, middle, cell, verdict)
+    yield from _halved(middle, last, cell, verdict)
 
 
 def _joined(pieces: Iterator[Block], width: int) -> tuple[Block, ...]:
