@@ -116,8 +116,8 @@ class _Backward:
         run, call = self.the, self.the.call
         dq, dk = torch.zeros_like(run.q), torch.zeros_like(run.k)
         for symbol, side in run.sides.items():
-            sums = [self.sums.get((symbol, kind)) for kind in (Kind.ROW, Kind.COLUMN)]
-            pulls = Pulls(self.left[symbol], self.right[symbol], *sums)
+            needed = (Kind.ROW, Kind.COLUMN) if side.plain.row is not None else ()
+            pulls = Pulls(self.left[symbol], self.right[symbol], *(self.sum_of(symbol, kind) for kind in needed))
             to_q, to_k, metric, factor = pulled_back(run.heads, side, run.q, run.k, pulls)
             dq, dk = dq + to_q, dk + to_k
             read = side.pair.metric
@@ -217,7 +217,7 @@ class _Rows:
         self.left[leaf].baddbmm_(g.view(flat), right, alpha=coefficient)
         to_right = self.whole.right[leaf][chunk.batch, chunk.key_heads][:, :, keys].flatten(0, 1)
         to_right.baddbmm_(g.view(flat).mT, left, alpha=coefficient)
-        if sides.row is not None:
+        if run.sides[leaf].plain.row is not None:
             self._sum(leaf, Kind.ROW, g, coefficient, block)
             self._sum(leaf, Kind.COLUMN, g, coefficient, block)
 

@@ -27,11 +27,20 @@ LOG2E = math.log2(math.e)
 
 @dataclass(frozen=True)
 class Streamed:
-    """What the forward pass leaves: y (B, H, N, E), and m (in base 2) and Z · 2^(−m) of each row, (B, H, N, 1)."""
+    """What the forward pass leaves: y (B, H, N, E), and m (in base 2) and Z · 2^(−m) of each row, (B, H, N, 1).
+
+    Row terms that cancel are in none of them.
+    """
 
     y: Any
     shift: Any
     total: Any
+
+    def log(self, run: Run) -> Any:
+        """log Z where ψ is exponential, otherwise Z."""
+        if not run.program.is_shifted:
+            return self.total.clone()
+        return self.total.log() + (self.shift + run.dropped) / LOG2E
 
 
 def stream(run: Run) -> Streamed:

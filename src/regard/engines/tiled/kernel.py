@@ -61,9 +61,10 @@ def kernel(formula: Formula, variant: Variant) -> Kernel:
     backward = variant.backward
     mask = _mask(tape, made) if variant.masked else None
     exponents = _exponents(tape, made, variant, None if backward else mask)
-    late = [] if backward else [
-        (g.read, tuple(_owned(tape, tape.value(index)) for index in g.indices), tape.value(g.guard)) for g in made.guards
-    ]  # fmt: skip
+    late = [
+        (guarded.read, tuple(_owned(tape, tape.value(index)) for index in guarded.indices), tape.value(guarded.guard))
+        for guarded in (() if backward else made.guards)
+    ]
     later = [value for _, indices, guard in late for value in (*indices, guard)]
     tape.section(*exponents, *later)
     _terms(tape, made, variant, exponents, mask)

@@ -6,7 +6,6 @@ formula travels as its text, which the operator reads back once: a graph that wa
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -23,10 +22,9 @@ from .forward import Streamed, stream
 from .ranges import check_ranges
 from .run import Run
 
-LN2 = math.log(2)
 LIBRARY = torch.library.Library("regard", "DEF")
 ARGUMENTS = "Tensor q, Tensor k, Tensor v, Tensor start, Tensor[] tables, Tensor? seed, str formula, float p"
-LIBRARY.define(f"tiled({ARGUMENTS}) -> (Tensor, Tensor, Tensor)")
+LIBRARY.define(f"tiled({ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)")
 LIBRARY.define(
     f"tiled_backward(Tensor dy, Tensor? dtotal, Tensor y, Tensor shift, Tensor total, {ARGUMENTS}, bool[] wanted)"
     " -> Tensor[]"
@@ -61,13 +59,13 @@ def _call(q: Any, k: Any, v: Any, start: Any, tables: list[Any], seed: Any | Non
 # -- the operator ----------------------------------------------------------------------------------------------
 
 
-def _forward(*arguments: Any) -> tuple[Any, Any, Any]:
+def _forward(*arguments: Any) -> tuple[Any, Any, Any, Any]:
     call = _call(*arguments)
     with torch.autocast(call.q.device.type, enabled=False), torch.no_grad():
         run = Run(call)
         check_ranges(run)
         done = stream(run)
-    return done.y, done.shift, done.total
+    return done.y, done.log(run), done.shift, done.total
 
 
 def _backward(dy: Any, dtotal: Any, y: Any, shift: Any, total: Any, *arguments: Any) -> list[Any]:
@@ -80,10 +78,10 @@ def _backward(dy: Any, dtotal: Any, y: Any, shift: Any, total: Any, *arguments: 
     return [found[name].to(like.dtype) for name, like in asked.items() if name in found]
 
 
-def _forward_shapes(q: Any, _k: Any, v: Any, *_: Any) -> tuple[Any, Any, Any]:
+def _forward_shapes(q: Any, _k: Any, v: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
     dtype = torch.promote_types(q.dtype, torch.float32)
     rows = q.new_empty((*q.shape[:3], 1), dtype=dtype)
-    return q.new_empty((*q.shape[:3], v.shape[3]), dtype=dtype), rows, torch.empty_like(rows)
+    return q.new_empty((*q.shape[:3], v.shape[3]), dtype=dtype), rows, torch.empty_like(rows), torch.empty_like(rows)
 
 
 def _backward_shapes(*arguments: Any) -> list[Any]:
@@ -106,8 +104,7 @@ class Tiled(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(q: Any, k: Any, v: Any, start: Any, seed: Any, formula: str, p: float, *tables: Any) -> Any:
-        y, shift, total = torch.ops.regard.tiled(q, k, v, start, list(tables), seed, formula, p)
-        return y, _logarithm(shift, total), shift, total
+        return torch.ops.regard.tiled(q, k, v, start, list(tables), seed, formula, p)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -170,12 +167,7 @@ def attended(call: Call) -> tuple[Any, Any, Streamed]:
         seed = torch.tensor(seed, device=call.q.device)
     tables = call.tables.values()
     y, log, shift, total = Tiled.apply(call.q, call.k, call.v, call.start, seed, text_of(call.formula), p, *tables)
-    return y, log if call.formula.weight.is_exponential else total, Streamed(y.detach(), shift, total)
-
-
-def _logarithm(shift: Any, total: Any) -> Any:
-    """log Z from m in base 2 and Z · 2^(−m)."""
-    return total.log() + shift * LN2
+    return y, log, Streamed(y.detach(), shift, total)
 
 
 def _refuse(what: str) -> NoReturn:

@@ -8,7 +8,7 @@ Each prepares its sides once for a call, and takes their gradients back to q, k 
     sqdist    left = −2 q',  or −q' (P + Pᵀ)            right = k'    row = ‖q'‖²    column = ‖k'‖²    at least 0
     cosine    left = q / ‖q‖                            right = k / ‖k‖                               within [−1, 1]
 
-A prime is a vector with the first key subtracted: differences do not see it, and rounding far from the origin does.
+A prime is a vector with the keys' mean subtracted: differences do not see it, and rounding far from the origin does.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ class Sides:
     column: Any | None = None  # (B, H, 1, n)
     low: Any | None = None  # (B or 1, H or 1, 1, 1)
     high: Any | None = None
+    piece: int | None = None  # of the width that is summed at once: shorter sums round less
+
+    def products(self, left: Any, right: Any, out: Any) -> None:
+        """left · right of every pair of a block."""
+        piece = self.piece or left.shape[-1]
+        for first in range(0, left.shape[-1], piece):
+            part = slice(first, first + piece)
+            torch.baddbmm(out, left[..., part], right[..., part].mT, beta=int(first > 0), out=out)
 
 
 @dataclass(frozen=True)
@@ -41,14 +49,15 @@ class Pulls:
 
     left: Any
     right: Any
-    row: Any | None
-    column: Any | None
+    row: Any | None = None
+    column: Any | None = None
+
+
+PIECE = 32  # −2 q·k is as large as the distance is small, so that its rounding counts
 
 
 class Dot:
     """q·k, or qᵀ M k."""
-
-    needs_sums = False
 
     @staticmethod
     def sides(q: Any, k: Any, metric: Any | None) -> Sides:
@@ -64,18 +73,17 @@ class Dot:
 class SqDist:
     """‖q − k‖², or (q−k)ᵀ P (q−k)."""
 
-    needs_sums = True
-
     @staticmethod
     def sides(q: Any, k: Any, metric: Any | None) -> Sides:
         group = q.shape[1] // k.shape[1]
         q, k = _moved(q, k)
         wide = _repeated(k, group)
         if metric is None:
-            row, column = (q * q).sum(-1, keepdim=True), (wide * wide).sum(-1)[..., None, :]
-            return Sides(-2 * q, k, row, column, low=torch.zeros((), dtype=q.dtype, device=q.device))
-        row, column = (q @ metric * q).sum(-1, keepdim=True), (wide @ metric * wide).sum(-1)[..., None, :]
-        return Sides(-(q @ (metric + metric.mT)), k, row, column)
+            row, column = _inner(q, q), _inner(wide, wide).mT
+            low = torch.zeros((), dtype=q.dtype, device=q.device)
+            return Sides(-2 * q, k, row, column, low=low, piece=PIECE)
+        row, column = _inner(_wide(q) @ _wide(metric), q), _inner(_wide(wide) @ _wide(metric), wide).mT
+        return Sides(-(q @ (metric + metric.mT)), k, row, column, piece=PIECE)
 
     @staticmethod
     def back(q: Any, k: Any, metric: Any | None, g: Pulls) -> tuple[Any, Any, Any]:
@@ -94,8 +102,6 @@ class SqDist:
 
 class Cosine:
     """q·k / (‖q‖ ‖k‖), and 0 where either is the zero vector."""
-
-    needs_sums = False
 
     @staticmethod
     def sides(q: Any, k: Any, metric: Any | None) -> Sides:
@@ -137,7 +143,7 @@ def prepared(reading: Reading, pair: Pair, factor: Any, q: Any, k: Any) -> Side:
             low = None if bool((low == -math.inf).all()) else low
             high = None if bool((high == math.inf).all()) else high
     left = plain.left if factor.numel() == 1 and float(factor) == 1.0 else plain.left * factor
-    return Side(pair, factor, plain, Sides(left, plain.right, row, column, low, high))
+    return Side(pair, factor, plain, Sides(left, plain.right, row, column, low, high, plain.piece))
 
 
 def pulled_back(reading: Reading, side: Side, q: Any, k: Any, g: Pulls) -> tuple[Any, Any, Any, Any]:
@@ -158,11 +164,20 @@ def pulled_back(reading: Reading, side: Side, q: Any, k: Any, g: Pulls) -> tuple
 
 
 def _moved(q: Any, k: Any) -> tuple[Any, Any]:
-    """Both with the first key subtracted."""
+    """Both with the mean of the keys subtracted."""
     if not k.shape[2]:
         return q, k
-    origin = k[:, :, :1]
+    origin = torch.where(k.isfinite(), k, 0.0).mean(2, keepdim=True)  # a key that no one reads may be NaN
     return q - _repeated(origin, q.shape[1] // k.shape[1]), k - origin
+
+
+def _inner(x: Any, y: Any) -> Any:
+    """Σ_d x y, (B, H, n, 1), summed with more digits: what it loses, every pair of the vector would."""
+    return (_wide(x) * _wide(y)).sum(-1, keepdim=True).to(y.dtype)
+
+
+def _wide(x: Any) -> Any:
+    return x if x.device.type == "mps" else x.double()
 
 
 def _repeated(x: Any, group: int) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sympy
@@ -81,6 +81,19 @@ class Program:
     terms: tuple[Term, ...]
     mask: Any | None
     guards: tuple[Late, ...]
+
+    @cached_property
+    def cancelling(self) -> dict[Any, float]:
+        """The u whose row terms change no weight, with their slopes in E: those of softmax that it is linear in.
+
+        Left out, they take their rounding with them, which is large where distances are.
+        """
+        (term, *others), uses = self.terms, [g.guard for g in self.guards]
+        if not self.formula.laws.cancels or others or term.exponent is None or term.r != 1:
+            return {}
+        elsewhere = set().union(*(node.free_symbols for node in (*uses, self.mask) if node is not None))
+        slopes = {symbol: derivative(term.exponent, symbol) for symbol in self.pairs if symbol not in elsewhere}
+        return {symbol: float(slope) for symbol, slope in slopes.items() if slope.is_Number}
 
     @property
     def psi(self) -> Any:
@@ -224,7 +237,8 @@ def _factors(node: Any, pair: Pair, heads: set[Any]) -> Iterator[Any]:
         return
     args = node.args
     if isinstance(node, sympy.Mul) and pair in args:
-        yield sympy.Mul(*(arg for arg in args if arg.is_Number or arg in heads))
+        alone = not any(isinstance(arg, Pair) for arg in args if arg != pair)  # or two pairs would take one factor
+        yield sympy.Mul(*(arg for arg in args if arg.is_Number or arg in heads)) if alone else sympy.S.One
         args = tuple(arg for arg in args if arg != pair)
     for arg in args if not node.is_Symbol else ():
         yield from _factors(arg, pair, heads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -59,12 +59,24 @@ class Run:
             symbol: prepared(self.heads, scaled.pair, vector(call, Kind.HEAD, scaled.factor), self.q, self.k)
             for symbol, scaled in self.program.pairs.items()
         }
+        self.dropped = self._without_row_terms()
         self.sizes: Sizes = sizes(call)
         self.schedule = Schedule(call, self.sizes)
         self.is_finite = all(_ends(x) != ANY for x in (self.q, self.k, self.v) if x is not None)
         self.is_bounded = self.is_finite and self._is_bounded()
         self._buffers: dict[int, Any] = {}
         self._views: dict[Any, list[Any]] = {}
+
+    def _without_row_terms(self) -> Any:
+        """Take out what cancels in every weight; what E loses by it, for the totals."""
+        total = torch.zeros((), dtype=self.dtype, device=self.q.device)
+        for symbol, slope in self.program.cancelling.items():
+            side = self.sides[symbol]
+            if side.scaled.row is not None:
+                total = total + slope * side.scaled.row
+                scaled = replace(side.scaled, row=None, low=None, high=None)
+                self.sides[symbol] = replace(side, scaled=scaled)
+        return total
 
     # -- order --------------------------------------------------------------------------------------------------
 
@@ -172,7 +184,7 @@ class Run:
             if symbol not in band.lefts:
                 band.lefts[symbol] = self.stacked(self.rows_of(sides.left, band), chunk)
             left = band.lefts[symbol]
-            torch.bmm(left, right.mT, out=out.view(left.shape[0], left.shape[1], right.shape[1]))
+            sides.products(left, right, out.view(left.shape[0], left.shape[1], right.shape[1]))
             if sides.row is not None:
                 out.add_(self.rows_of(sides.row, band))
             if sides.column is not None:
