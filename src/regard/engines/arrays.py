@@ -68,6 +68,10 @@ class Library:
         """The dtype to compute in: the given one, but at least float32."""
         return self.xp.result_type(dtype, self.xp.float32)
 
+    def promoted(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """The arrays in the dtype that the library's own mixed precision asks for now."""
+        return arrays
+
     def device(self, x: Any) -> Any:
         """Where the array lies."""
         return array_api_compat.device(x)
@@ -111,6 +115,13 @@ class Torch(Library):
 
     def constant(self, x: Any) -> Any:
         return x.detach()
+
+    def promoted(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        device = arrays["q"].device.type
+        if not self.xp.is_autocast_enabled(device):
+            return arrays
+        dtype = self.xp.get_autocast_dtype(device)  # as PyTorch's own attention: all but float64
+        return {name: x.to(dtype) if self.is_real(x) and x.dtype.itemsize < 8 else x for name, x in arrays.items()}
 
     def known(self, x: Any) -> bool:
         return not (self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))

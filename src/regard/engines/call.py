@@ -114,6 +114,7 @@ def prepare(
         if name != "v" or value is not None
     }
     xp = _one_library(arrays)
+    arrays = xp.promoted(arrays)
     _check_kinds(xp, arrays)
     if formula.uses("b") and any(map(xp.is_mapped, arrays.values())):
         raise CallError("vmap: b counts the batch axis, which vmap hides; got both; keep the axis and leave vmap out")

@@ -9,6 +9,7 @@ tables is worked out once, at the end.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from ...algebra.laws import Kind
 from ...algebra.nodes import Read
 from ..scatter import shares, to_metric, to_table
 from ..vectors import differences, reading
-from .forward import LOG2E, DropBits, Streamed
+from .forward import LOG2E, DropBits, Streamed, admits
 from .kernel import SHIFT, Kernel, kernel
 from .pairs import Pulls, pulled_back
 from .run import Band, Run
@@ -44,7 +45,9 @@ class Upstream:
         delta = (dy * done.y).sum(-1, keepdim=True)
         if dtotal is not None:
             delta = delta - (dtotal if weight.is_exponential else dtotal * done.total)
-        usable = (done.total != 0) & ~done.total.isnan()  # a row of NaN says so through its weights
+        usable = done.total != 0
+        if run.needs_care:  # a row of NaN says so through its weights, which are 0 where nothing is read
+            usable &= ~done.total.isnan()
         inverse = torch.where(usable, 1 / torch.where(usable, done.total, 1.0), 0.0)
         return cls(
             dy * inverse, torch.where(done.total == 0, 0.0, delta / torch.where(done.total == 0, 1.0, done.total))
@@ -68,7 +71,6 @@ class _Backward:
         for symbol, side in run.sides.items():
             self.left[symbol] = torch.zeros_like(side.scaled.left, memory_format=torch.contiguous_format)
             self.right[symbol] = torch.zeros_like(side.scaled.right, memory_format=torch.contiguous_format)
-        self.clean = run.call.formula.mask is not None and not run.is_finite
 
     def run(self) -> dict[str, Any]:
         for chunk in self.the.chunks():
@@ -165,6 +167,8 @@ class _Rows:
             )
             for symbol, side in run.sides.items()
         }
+        lost = run.rows_of(whole.done.total, band).isnan() if run.needs_care else None
+        self.lost = None if lost is None or not bool(lost.any()) else lost
         self.dropped = None if run.call.dropout is None else DropBits(run, run.call.dropout, band)
 
     def add(self, block: Block) -> None:
@@ -180,6 +184,8 @@ class _Rows:
         flat = (values.shape[0], self.dy.shape[1], values.shape[1])
         assert code.gradient is not None
         psi, g = registers[code.psi], registers[code.gradient]
+        if self.lost is not None:
+            psi.masked_fill_(self.lost if code.mask is None else self.lost & admits(registers[code.mask]), math.nan)
         torch.bmm(self.dy, values.mT, out=g.view(flat))
         if self.dropped is not None:
             kept = self.dropped.kept(block)
@@ -212,7 +218,7 @@ class _Rows:
         sides = run.sides[leaf].scaled
         right = run.chunk_of(sides.right, chunk, chunk.key_heads)[:, :, keys].flatten(0, 1)
         left = band.lefts[leaf]
-        if self.whole.clean:  # what no one reads may be NaN, and 0 · NaN is not 0
+        if run.needs_care:  # what no one reads may be NaN, and 0 · NaN is not 0
             left, right = (torch.where(x.isfinite(), x, 0.0) for x in (left, right))
         self.left[leaf].baddbmm_(g.view(flat), right, alpha=coefficient)
         to_right = self.whole.right[leaf][chunk.batch, chunk.key_heads][:, :, keys].flatten(0, 1)

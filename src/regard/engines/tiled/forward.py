@@ -20,6 +20,7 @@ from ..dropout import STEPS, Dropout
 from ..vectors import reading
 from .kernel import SHIFT, Kernel, kernel
 from .run import Band, Run
+from .tape import BITS
 from .tiles import Block
 
 LOG2E = math.log2(math.e)
@@ -104,7 +105,11 @@ class _Rows:
         if self.dropped is not None:
             psi.mul_(self.dropped.kept(block))
         values = self.v[:, :, block.first : block.last].flatten(0, 1)
-        run.mix(self.stacked, psi.view(values.shape[0], -1, values.shape[1]), values)
+        flat = psi.view(values.shape[0], -1, values.shape[1])
+        if code.mask is None or not run.needs_care:
+            self.stacked.baddbmm_(flat, values)
+        else:
+            _mix(self.stacked, flat, values, registers[code.mask].expand_as(psi).reshape(flat.shape))
 
     def _raise(self, code: Kernel, registers: list[Any]) -> None:
         """m becomes the largest exponent so far, and what was summed is scaled to it."""
@@ -126,6 +131,21 @@ class _Rows:
         self.m = torch.where(self.m == -math.inf, 0.0, self.m)
         empty = self.z == 0
         return torch.where(empty, 0.0, self.y / torch.where(empty, 1.0, self.z))
+
+
+def _mix(total: Any, weights: Any, values: Any, admitted: Any) -> None:
+    """total += weights @ values, where a value that is not read cannot spoil the row, even if it is NaN."""
+    finite = values.isfinite()
+    total.baddbmm_(weights, torch.where(finite, values, 0.0))
+    admitted = admits(admitted)
+    for j in (~finite).any(2).any(0).nonzero().flatten().tolist():
+        product = weights[:, :, j, None] * torch.where(finite[:, None, j], 0.0, values[:, None, j])
+        total += torch.where(admitted[:, :, j, None] & ~finite[:, None, j], product, 0.0)
+
+
+def admits(bits: Any) -> Any:
+    """Bits as truths."""
+    return (bits.view(BITS[bits.dtype]) if bits.dtype in BITS else bits) != 0
 
 
 def _sink(run: Run) -> tuple[Any, Any] | None:
@@ -155,13 +175,10 @@ def _four(x: Any) -> Any:
 def _check_late_reads(run: Run, code: Kernel, registers: list[Any]) -> None:
     """Reads at places that the score decides stand inside their tables where they count."""
     for read, places, guard in code.guards:
-        bits = registers[guard]
-        bits = (
-            bits.view(torch.int32 if run.dtype == torch.float32 else torch.int64) if bits.is_floating_point() else bits
-        )
+        counts = admits(registers[guard])
         for axis, place in enumerate(places):
             index = registers[place]
-            wrong = ((index < 0) | (index >= run.call.tables[read.table].shape[axis])) & (bits != 0)
+            wrong = ((index < 0) | (index >= run.call.tables[read.table].shape[axis])) & counts
             if bool(wrong.any()):
                 found = index.expand_as(wrong)[wrong]
                 refuse_range(run.call, read, axis, int(found.min()), int(found.max()))

@@ -46,6 +46,7 @@ class Kernel:
     pairs: dict[Any, int]  # u: its buffer
     exponents: tuple[int, ...]
     psi: int
+    mask: int | None  # bits of the pairs that are admitted; None where all are
     gradient: int | None  # the buffer for g
     pulls: dict[Any, tuple[int, float]]  # leaf: (buffer of g · R, coefficient)
     indices: dict[Any, tuple[int, ...]]  # a late read: buffers of its indices
@@ -71,7 +72,7 @@ def kernel(formula: Formula, variant: Variant) -> Kernel:
     psi = _owned(tape, tape.value(made.psi))
     if mask is not None and not _is_covered(made, variant):
         psi = tape.masked(psi, mask)
-    tape.section(psi)
+    tape.section(psi, *([] if mask is None else [mask]))
     pulls: dict[Any, tuple[Value, float]] = {}
     known: dict[Any, Value] = {}
     indices: dict[Any, tuple[Value, ...]] = {}
@@ -89,6 +90,7 @@ def kernel(formula: Formula, variant: Variant) -> Kernel:
     return Kernel(
         code, {symbol: code.place(value) for symbol, value in pairs.items()},
         tuple(code.place(value) for value in exponents), code.place(psi),
+        None if mask is None else code.place(mask),
         None if gradient is None else code.place(gradient),
         {leaf: (code.place(value), c) for leaf, (value, c) in pulls.items()},
         {leaf: tuple(map(code.place, found)) for leaf, found in indices.items()},

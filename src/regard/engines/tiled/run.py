@@ -63,6 +63,7 @@ class Run:
         self.sizes: Sizes = sizes(call)
         self.schedule = Schedule(call, self.sizes)
         self.is_finite = all(_ends(x) != ANY for x in (self.q, self.k, self.v) if x is not None)
+        self.needs_care = not self.is_finite and call.formula.mask is not None
         self.is_bounded = self.is_finite and self._is_bounded()
         self._buffers: dict[int, Any] = {}
         self._views: dict[Any, list[Any]] = {}
@@ -191,10 +192,6 @@ class Run:
                 out.add_(self.chunk_of(sides.column, chunk)[..., columns])
             if sides.low is not None or sides.high is not None:
                 torch.clamp(out, sides.low, sides.high, out=out)
-
-    def mix(self, total: Any, weights: Any, values: Any) -> None:
-        """total += weights @ values."""
-        total.baddbmm_(weights, values)
 
     # -- bounds -------------------------------------------------------------------------------------------------
 
