@@ -12,7 +12,7 @@ from typing import Any
 
 from .fold import Number
 from .functions import Elementary, Interval
-from .nodes import Node, Pair, Read
+from .nodes import BATCH, HEAD, I, J, Node, Pair, Read
 
 ANY: Interval = (-math.inf, math.inf)
 SQUARES: Interval = (0.0, math.inf)
@@ -84,7 +84,7 @@ class Intervals:
                 return a_low == a_high == b_low == b_high, a_low <= b_high and b_low <= a_high
 
     def given(self, name: str) -> Any:
-        low, high = self.tables(name, [self.symbol(symbol) for symbol in self.ranges])
+        low, high = self.tables(name, [self.symbol(symbol) for symbol in (BATCH, HEAD, I, J)])
         return low >= 1, high > 0
 
     def both(self, parts: list[Any]) -> Any:

@@ -145,12 +145,12 @@ class Laws:
         sizes: Mapping[str, int] | None = None,
         heads: tuple[int, int] | None = None,
         batch: tuple[int, int] | None = None,
-        tables: Mapping[str, Any] | None = None,
+        tables: Mapping[str, Any] | TableRange | None = None,
     ) -> Admits:
         """What the mask says of the pairs with i in [rows) and j in [columns).
 
         sizes:  H, d, n where they are known; heads, batch: the ranges of h and b where they are known
-        tables: arrays, of which the lowest and highest entry in the block are looked up
+        tables: arrays, of which the lowest and highest entry in the block are looked up, or a function that does so
         """
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             return Admits.NONE
@@ -160,7 +160,9 @@ class Laws:
         ranges |= dict.fromkeys(SIZES.values(), (1, math.inf))
         ranges |= {_size(name): (size, size) for name, size in (sizes or {}).items()}
         ranges |= {s: (r[0], r[1] - 1) if r else (0, math.inf) for s, r in ((HEAD, heads), (BATCH, batch))}
-        sure, possible = fold(self.formula.mask.node, Intervals(ranges, _table_ranges(tables or {})))
+        sure, possible = fold(
+            self.formula.mask.node, Intervals(ranges, tables if callable(tables) else table_ranges(tables or {}))
+        )
         if sure:
             return Admits.ALL
         return Admits.SOME if possible else Admits.NONE
@@ -314,7 +316,9 @@ def _size(name: str) -> Any:
     return SIZES[name]
 
 
-def _table_ranges(tables: Mapping[str, Any]) -> TableRange:
+def table_ranges(tables: Mapping[str, Any]) -> TableRange:
+    """The lowest and highest entry of an array between indices; the first row of a mask of the call is i = 0."""
+
     def lookup(name: str, indices: list[Interval]) -> Interval:
         if name not in tables:
             return ANY

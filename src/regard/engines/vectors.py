@@ -12,15 +12,16 @@ PyTorch would refuse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..algebra.fold import fold
+from ..algebra.intervals import Intervals
 from ..algebra.laws import Kind
-from ..algebra.nodes import BATCH, HEAD, I, J
+from ..algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Read, dependencies
 from .call import Call
-from .reading import Reading, indices
+from .reading import Reading
 
 VARIES = {
     Kind.HEAD: (BATCH, HEAD),
@@ -28,6 +29,18 @@ VARIES = {
     Kind.COLUMN: (BATCH, HEAD, J),
     Kind.OFFSET: (HEAD, I, J),
 }
+
+
+MADE: dict[Any, Any] = {
+    BATCH: lambda call: _count(call, call.batch)[:, None, None, None],
+    HEAD: lambda call: _count(call, call.heads)[None, :, None, None],
+    I: lambda call: call.start[:, None, None, None] + _count(call, call.queries)[None, None, :, None],
+    J: lambda call: _count(call, call.keys)[None, None, None, :],
+}
+
+
+def _count(call: Call, size: int) -> Any:
+    return call.xp.arange(size, device=call.q.device)
 
 
 @dataclass(frozen=True)
@@ -47,25 +60,38 @@ class Offsets:
 
 def reading(call: Call, kind: Kind) -> Reading:
     """The reading in which expressions of this kind are vectors."""
-    symbols, _ = indices(call)
+    varying = {symbol: MADE[symbol](call) for symbol in VARIES[kind]}
     if kind == Kind.OFFSET:
         low, high = differences(call)
         falling = call.xp.arange(high, low - 1, -1, device=call.q.device)
-        symbols |= {I: falling[None, None, :, None], J: symbols[J][..., :1] * 0}
-    known: Mapping[Any, Any] = {name: value for name, value in symbols.items() if _is_size(value)}
-    varying = {symbol: symbols[symbol] for symbol in VARIES[kind]}
+        varying |= {I: falling[None, None, :, None], J: call.start.new_zeros((1, 1, 1, 1))}
     shape = tuple(max(value.shape[axis] for value in varying.values()) for axis in range(4))
-    return Reading(call, {**known, **varying}, shape)
+    return Reading(call, {HEADS: call.heads, WIDTH: call.width, KEYS: call.keys, **varying}, shape)
 
 
 def vector(call: Call, kind: Kind, node: Any) -> Any:
     """The value of a hoisted expression: a tensor (B or 1, H or 1, N or 1, n or 1), or `Offsets`."""
+    if is_constant(node):
+        value = _constant(node, call.heads, call.width, call.keys)
+        return call.q.new_full((1, 1, 1, 1), value, dtype=call.working_dtype)
     part = reading(call, kind)
     value = part.array(part.real(fold(node, part, part.memo)))
     value = value.reshape((1,) * (4 - value.ndim) + tuple(value.shape))
     if kind != Kind.OFFSET:
         return value
     return Offsets(value[0, :, :, 0].contiguous(), differences(call)[1])
+
+
+@lru_cache(maxsize=4096)
+def is_constant(node: Any) -> bool:
+    """Whether the sizes of a call alone decide the value."""
+    return dependencies(node) <= {HEADS, WIDTH, KEYS} and not node.has(Read)
+
+
+@lru_cache(maxsize=4096)
+def _constant(node: Any, heads: int, width: int, keys: int) -> float:
+    value, _ = fold(node, Intervals({HEADS: (heads,) * 2, WIDTH: (width,) * 2, KEYS: (keys,) * 2}))
+    return float(value)
 
 
 def differences(call: Call) -> tuple[int, int]:
@@ -78,7 +104,3 @@ def bounds(call: Call) -> tuple[int, int]:
     """The lowest and the highest i of a call."""
     starts = call.start.tolist()
     return min(starts, default=0), max(starts, default=0) + call.queries - 1
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int)

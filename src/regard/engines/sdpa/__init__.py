@@ -16,7 +16,7 @@ from __future__ import annotations
 from .. import costs
 from ..call import Call
 from ..costs import Cost
-from .forward import Steps, attend, scores, vjp
+from .forward import Steps, attend, scores
 from .reduction import Form, Reduction, reduction
 from .refusals import refusal, refusal_by_shape, refusal_by_value
 
@@ -55,5 +55,4 @@ __all__ = [
     "refusal_by_shape",
     "refusal_by_value",
     "scores",
-    "vjp",
 ]

@@ -1,8 +1,8 @@
-"""One call of PyTorch's kernel, and its gradients by PyTorch's own derivative."""
+"""One call of PyTorch's kernel. Its gradients are PyTorch's own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ..._shapes import Array, Float
@@ -73,25 +73,6 @@ def _form(call: Call, law: Reduction) -> Form:
 def packed(x: Any) -> Any:
     """The array with its last axis in one piece, without which PyTorch takes its N × n path."""
     return x if x.stride(-1) == 1 else x.contiguous()
-
-
-def vjp(steps: Steps, dy: Float[Array, "b h i e"]) -> dict[str, Any]:
-    """Gradients of Σ dy·y for q, k, v and every real table, by PyTorch's own derivative."""
-    import torch
-
-    call, law = steps.call, reduction(steps.call.formula)
-    assert isinstance(law, Reduction)
-    real = {name: table for name, table in call.tables.items() if call.xp.is_real(table)}
-    inside = [name for name in law.mask_tables if name in ("k", *real)]
-    if inside:
-        named = " and ".join(inside)
-        raise EngineError(f'vjp: PyTorch\'s kernel gives no gradient for {named} in attn_mask; take engine="dense"')
-    leaves = {name: x.detach().requires_grad_() for name, x in {"q": call.q, "k": call.k, "v": call.v, **real}.items()}
-    tables = call.tables | {name: leaves[name] for name in real}
-    with torch.enable_grad():
-        y = attend(replace(call, q=leaves["q"], k=leaves["k"], v=leaves["v"], tables=tables)).y
-    found = torch.autograd.grad(y, list(leaves.values()), dy.to(y.dtype), allow_unused=True, materialize_grads=True)
-    return {name: call.fit(name, gradient) for name, gradient in zip(leaves, found, strict=True)}
 
 
 def scores(call: Call) -> NoReturn:  # noqa: ARG001 - every engine is asked the same question

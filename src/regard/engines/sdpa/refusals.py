@@ -8,9 +8,8 @@ from typing import Any
 from ...algebra.expressions import Expression
 from ..call import Call
 from .reduction import Form, Reduction, reduction
-from .tensors import norms, scale_of
+from .tensors import scale_of
 
-WIDEST = 256.0  # slope · ‖k‖² in float32: scores are then right to 2⁻¹⁶
 MATH = 0  # torch.nn.attention.SDPBackend.MATH: scores and weights written out
 
 
@@ -28,13 +27,13 @@ def refusal_by_shape(call: Call) -> str | None:
 
 
 def refusal_by_value(call: Call) -> str | None:
-    """What only the numbers tell, on the CPU: a NaN or ∞, and distances that would lose their digits."""
+    """What only the numbers tell, on the CPU: a NaN or ∞."""
     law = reduction(call.formula)
     if isinstance(law, str) or call.xp.name != "torch" or (law.mask is None and not law.is_distance):
         return None
     if call.v is None or call.q.device.type != "cpu" or not call.xp.known(call.q):
         return None
-    return _wild(call, law) or (_lost_digits(call, law) if law.is_distance else None)
+    return _wild(call, law)
 
 
 def _wild(call: Call, law: Reduction) -> str | None:
@@ -45,15 +44,6 @@ def _wild(call: Call, law: Reduction) -> str | None:
     wild = [name for name, x in arrays.items() if not bool(x.isfinite().all())]
     where = "rows that do not read it" if law.mask is not None else "every row"
     return f"{' and '.join(wild)} hold NaN or ∞, which PyTorch's kernel would spread to {where}" if wild else None
-
-
-def _lost_digits(call: Call, law: Reduction) -> str | None:
-    """‖q‖² − 2 q·k + ‖k‖² has the rounding of its largest term, however near the two are."""
-    if "64" in str(call.dtype):
-        return None
-    largest = float(norms(call, law).detach().abs().max())
-    lost = f"keys whose norms make scores of {largest:.3g} lose the digits of {Expression(law.pair)!r}"
-    return lost if largest > WIDEST else None
 
 
 def _reasons(call: Call, law: Reduction) -> Iterator[str]:
@@ -81,10 +71,12 @@ def _reasons(call: Call, law: Reduction) -> Iterator[str]:
 
 
 def _rounding(call: Call, law: Reduction) -> Iterator[str]:
-    """In half precision q and k go in as they came, or they would be rounded once more."""
+    """Distances are what large numbers leave; in half precision, q and k that are not as they came round once more."""
+    dtype, pair = str(call.dtype).removeprefix("torch."), repr(Expression(law.pair))
+    if law.is_distance and dtype != "float64":
+        yield f"‖k‖² − 2 q·k leaves too few digits of {pair} in {dtype}"
     if call.dtype != call.working_dtype and not (law.is_plain and scale_of(call, law) is not None):
-        what = f"{law.factor!r} q" if law.is_plain else repr(Expression(law.pair))
-        yield f"{what} would be rounded to {str(call.dtype).removeprefix('torch.')} before the sum"
+        yield f"{f'{law.factor!r} q' if law.is_plain else pair} would be rounded to {dtype} before the sum"
 
 
 def _gradients(call: Call, law: Reduction) -> Iterator[str]:

@@ -165,9 +165,17 @@ def attended(call: Call) -> tuple[Any, Any, Streamed]:
     seed, p = (None, 0.0) if call.dropout is None else (call.dropout.seed, call.dropout.p)
     if isinstance(seed, int):
         seed = torch.tensor(seed, device=call.q.device)
-    tables = call.tables.values()
-    y, log, shift, total = Tiled.apply(call.q, call.k, call.v, call.start, seed, text_of(call.formula), p, *tables)
+    q, k, v, tables, text = call.q, call.k, call.v, call.tables.values(), text_of(call.formula)
+    if (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *tables))) or _is_transformed():
+        y, log, shift, total = Tiled.apply(q, k, v, call.start, seed, text, p, *tables)
+    else:
+        y, log, shift, total = torch.ops.regard.tiled(q, k, v, call.start, list(tables), seed, text, p)
     return y, log, Streamed(y.detach(), shift, total)
+
+
+def _is_transformed() -> bool:
+    """Whether torch.func is at work, which differentiates tensors that ask for no gradient."""
+    return bool(torch._C._are_functorch_transforms_active())
 
 
 def _refuse(what: str) -> NoReturn:

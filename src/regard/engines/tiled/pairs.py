@@ -31,7 +31,7 @@ class Sides:
     right: Any
     row: Any | None = None  # (B, H, N, 1)
     column: Any | None = None  # (B, H, 1, n)
-    low: Any | None = None  # (B or 1, H or 1, 1, 1)
+    low: Any | None = None  # a number, or (B or 1, H or 1, 1, 1)
     high: Any | None = None
     piece: int | None = None  # of the width that is summed at once: shorter sums round less
 
@@ -142,6 +142,8 @@ def prepared(reading: Reading, pair: Pair, factor: Any, q: Any, k: Any) -> Side:
         if plain.high is None:  # one end is infinite: keep the other alone, where all factors have one sign
             low = None if bool((low == -math.inf).all()) else low
             high = None if bool((high == math.inf).all()) else high
+        if factor.numel() == 1:
+            low, high = (None if end is None else float(end) for end in (low, high))
     left = plain.left if factor.numel() == 1 and float(factor) == 1.0 else plain.left * factor
     return Side(pair, factor, plain, Sides(left, plain.right, row, column, low, high, plain.piece))
 

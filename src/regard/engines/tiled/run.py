@@ -191,7 +191,8 @@ class Run:
             if sides.column is not None:
                 out.add_(self.chunk_of(sides.column, chunk)[..., columns])
             if sides.low is not None or sides.high is not None:
-                torch.clamp(out, sides.low, sides.high, out=out)
+                ends = (self.chunk_of(end, chunk) if torch.is_tensor(end) else end for end in (sides.low, sides.high))
+                torch.clamp(out, *ends, out=out)
 
     # -- bounds -------------------------------------------------------------------------------------------------
 

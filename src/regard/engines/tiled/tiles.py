@@ -14,7 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...algebra.formula import Formula
-from ...algebra.laws import Admits, is_of_difference
+from ...algebra.functions import Interval
+from ...algebra.intervals import TableRange
+from ...algebra.laws import Admits, is_of_difference, table_ranges
 from ...algebra.nodes import BATCH, HEAD, Given, Read, dependencies, walk
 from ..call import Call
 
@@ -131,12 +133,38 @@ class Schedule:
         heads, batch = ((part.start, part.stop) for part in (chunk.heads, chunk.batch))
         sizes = {"H": call.heads, "d": call.width, "n": call.keys}
 
+        tables = _ranges(call, int(call.start[chunk.batch.start]))
+
         def verdict(first: int, last: int) -> Admits:
-            return call.formula.laws.block(
-                rows, (first, last), sizes=sizes, heads=heads, batch=batch, tables=call.tables
-            )
+            return call.formula.laws.block(rows, (first, last), sizes=sizes, heads=heads, batch=batch, tables=tables)
 
         return _joined(_halved(0, call.keys, self.size.cell, verdict), self.size.columns)
+
+
+def _ranges(call: Call, start: int) -> TableRange:
+    """The lowest and highest entry of a table between indices; masks of the call count rows from `start`."""
+    arrays = {name: _once(table) for name, table in call.tables.items()}
+    plain = table_ranges(arrays)
+
+    def lookup(name: str, ends: list[Interval]) -> Interval:
+        if call.formula.ranks[name] >= 0:
+            return plain(name, ends)
+        ends[2] = ends[2][0] - start, ends[2][1] - start
+        part = arrays[name]
+        for axis, (low, high) in enumerate(ends):
+            if part.shape[axis] > 1:
+                part = part.narrow(axis, int(low), int(high - low) + 1)
+        return float(part.all()), float(part.any())
+
+    return lookup
+
+
+def _once(table: Any) -> Any:
+    """The table without the repetitions of a broadcast axis."""
+    for axis in range(table.ndim):
+        if table.stride(axis) == 0 and table.shape[axis] > 1:
+            table = table.narrow(axis, 0, 1)
+    return table
 
 
 @dataclass(frozen=True)
