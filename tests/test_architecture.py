@@ -44,7 +44,7 @@ ARROWS: dict[str, list[str]] = {
     "engines.plan": ["algebra", *DOOR, "engines", *ENGINES],
     "trace": ["algebra", *DOOR],
     "attention": ["algebra", *DOOR, "engines.plan", "trace"],
-    "drop_in": ["algebra", "attention", "engines.arrays"],
+    "drop_in": ["algebra", "attention", *DOOR],
     "example": ["algebra"],
     "zoo": ["algebra", "attention"],
     "nn": ["algebra", "attention", "inputs"],

@@ -85,7 +85,8 @@ class Attention(Formula):
             return node("attention", self.text, q, k, v, **options, **tables)
         call = prepare(self, q, k, as_array(v, "v"), start=start, dropout=dropout, seed=seed, tables=tables)
         steps = engine_for(call, engine, "totals" if totals else "y").attend(call)
-        y = call.restore(call.xp.astype(steps.y, call.dtype), call.queries, int(call.given["v"].shape[-1]))
+        y = call.xp.astype(steps.y, call.dtype, copy=False)
+        y = call.restore(y, call.queries, int(call.given["v"].shape[-1]))
         return (y, _restored_totals(steps)) if totals else y
 
     def scores(self, q: Any, k: Any, *, start: Any = None, engine: str = "auto", **tables: Any) -> Any:
@@ -230,6 +231,9 @@ def self_attention(
     """
     if attention is not None and not isinstance(attention, Attention):
         raise KindError(f"attention: an Attention, as in Attention(mask=causal); got {attention!r}")
+    if is_traced():
+        text = None if attention is None else attention.text
+        return node("self_attention", text, x, Wq=Wq, Wk=Wk, Wv=Wv, M=M, **options)
     if attention is not None and Wq is not None and "M" in attention.ranks:
         options["M"], M = M, None  # a table of the formula, not the matrix in place of two
     if (M is None) == (Wq is None) or (Wq is None) != (Wk is None):
@@ -237,8 +241,6 @@ def self_attention(
         raise CallError(f"self_attention: both Wq and Wk, or M alone; got {given_names or 'none of them'}")
     if attention is None:
         attention = Attention() if M is None else Attention(score=dot)
-    if not isinstance(attention, Attention):
-        raise KindError(f"attention: an Attention, as in Attention(weight=softmax); got {type(attention).__name__}")
     lists = not is_array(x)
     rows = as_array(x, "x")
     matrices = {"Wq": Wq, "Wk": Wk, "Wv": Wv, "M": M}
@@ -247,6 +249,13 @@ def self_attention(
     k = rows if M is not None else rows @ read["Wk"]
     v = rows if Wv is None else rows @ read["Wv"]
     return attention(*((array.tolist() for array in (q, k, v)) if lists else (q, k, v)), **options)
+
+
+def _self_in_graph(text: str | None, x: Any, **options: Any) -> Any:
+    return self_attention(x, attention=None if text is None else _known(text), **options)
+
+
+FUNCTIONS["self_attention"] = _self_in_graph
 
 
 def _projection(x: Any, name: str, matrix: Any) -> Any:

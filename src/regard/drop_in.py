@@ -10,6 +10,7 @@ from .algebra.symbols import b, d, dot, h, i, j, sqrt, table
 from .algebra.weights import softmax
 from .attention import Attention
 from .engines.arrays import as_array, is_array, library
+from .engines.graph import FUNCTIONS, is_traced, node
 
 
 def scaled_dot_product_attention(
@@ -28,6 +29,9 @@ def scaled_dot_product_attention(
     attn_mask: True where a pair is admitted, or numbers to add to the score; broadcasts to (…, L, S)
     is_causal: query i reads keys j ≤ i, counted from the first of each
     """
+    if is_traced():
+        options = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+        return node("scaled_dot_product_attention", query, key, value, **options, enable_gqa=enable_gqa)
     lists = not is_array(query)
     query, key, value = (as_array(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value")))
     if attn_mask is not None and is_causal:
@@ -52,6 +56,9 @@ def scaled_dot_product_attention(
             tables["attn_mask"] = _laid_out_bias(xp, attn_mask, query, key)
     y = Attention(score, softmax, mask)(query, key, value, start=0, dropout=dropout_p, **tables)
     return y.tolist() if lists else y
+
+
+FUNCTIONS["scaled_dot_product_attention"] = scaled_dot_product_attention
 
 
 def _laid_out_bias(xp: Any, bias: Any, query: Any, key: Any) -> Any:

@@ -47,6 +47,7 @@ class Trace:
             name = "log Z" if weight.is_exponential else "Z"
             made.append(Step("totals", f"{name} over {weight.over!r} of ψ(s) = {weight.psi!r}", _as_array(totals)))
         meaning = "w = ψ(s) / Z" if weight.over is not None else f"w = ψ(s) = {weight.psi!r}"
+        meaning += "" if call.dropout is None else f", dropped with p = {call.dropout.p:g}"
         made.append(Step("weights", meaning, call.xp.reshape(steps.weights, (*call.lead, *square))))
         made.append(
             Step("y", "y = Σ_j w v", call.xp.reshape(steps.y, (*call.lead, call.queries, int(call.v.shape[3]))))

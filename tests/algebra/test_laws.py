@@ -14,7 +14,7 @@ from regard.algebra.laws import Admits, Kind, hoist
 from regard.algebra.nodes import BATCH as B_SYMBOL
 from regard.algebra.nodes import HEAD, I, J
 from regard.engines.call import prepare
-from regard.engines.dense import Reading
+from regard.engines.dense import Matrices
 from strategies import BATCH, HEADS, KEYS, Case, Twin, arrays, cases, environment, expressions, index_masks
 
 CALL = arrays()
@@ -116,7 +116,7 @@ def test_hoisting_changes_no_score(twin: Twin) -> None:
     attention = rg.Attention(score=twin.value)
     tables = {name: CALL[name] for name in attention.ranks}
     call = prepare(attention, CALL["q"], CALL["k"], tables=tables)
-    reading = Reading.of(call)
+    reading = Matrices.of(call)
     with np.errstate(all="ignore"):
         known = {name.node: reading.real(fold(value.node, reading)) for name, (_, value) in hoisted.vectors.items()}
         found = reading.whole(fold(hoisted.rest.node, reading, dict(known)))

@@ -170,6 +170,9 @@ def test_weights_are_dropped_after_the_total(name: str) -> None:
     expected = np.where(kept, plain / (1 - p), 0)
     np.testing.assert_allclose(attention.weights(Q, K, dropout=p, seed=5, **tables), expected, rtol=1e-14)
     trace = attention.trace(Q, K, V, dropout=p, seed=5, **tables)
+    assert "w = ψ(s)" in str(trace)
+    assert str(trace).count(", dropped with p = 0.3") == 1
+    assert "dropped" not in str(attention.trace(Q, K, V, **tables))
     np.testing.assert_allclose(trace.weights, expected, rtol=1e-14)
     np.testing.assert_allclose(trace.y, expected @ np.repeat(V, 3, 1), atol=1e-13)
     if attention.weight.over is not None:

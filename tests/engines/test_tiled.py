@@ -66,9 +66,13 @@ def test_what_is_undefined_where_no_one_reads_spoils_nothing(attention: rg.Atten
     call, tables = [CALL[name] for name in (*LEAVES, "dy")], {name: CALL[name] for name in attention.ranks}
     expected = attention.vjp(*call, engine="python", **tables)
     found = attention.vjp(*map(torch.tensor, call), engine="tiled", **tensors(tables))
-    close(attention(**tensors(LEAVES), engine="tiled", **tensors(tables)), attention(*call[:3], **tables), accuracy=1e-9)
+    close(
+        attention(**tensors(LEAVES), engine="tiled", **tensors(tables)), attention(*call[:3], **tables), accuracy=1e-9
+    )
     for name, gradient in [*zip("qkv", expected, strict=True), *expected.tables.items()]:
-        close(found[name] if name in tables else getattr(found, name), gradient, accuracy=1e-9)  # (eˢ − 1)² at s = 1e-6 keeps ten digits
+        close(
+            found[name] if name in tables else getattr(found, name), gradient, accuracy=1e-9
+        )  # (eˢ − 1)² at s = 1e-6 keeps ten digits
 
 
 @pytest.mark.parametrize("name", zoo.ENTRIES)

@@ -259,6 +259,8 @@ class Hoister:
     def _grouped(self, node: Any) -> Any:
         """Terms (or factors) of one kind become one vector; all together if they make an offset."""
         free = [arg for arg in node.args if kind_of(arg) is not None and not arg.is_Number]
+        if node.is_Add and free:  # a number goes with what it may cancel: i − j + 2²⁰ keeps its digits
+            free += [arg for arg in node.args if arg.is_Number]
         bound = [arg for arg in node.args if arg not in free]
         groups: dict[Kind | None, list[Any]] = {}
         for arg in free:

@@ -40,6 +40,10 @@ class Library:
         """No warnings about infinities and NaN: they are results here."""
         return contextlib.nullcontext()
 
+    def exact(self, x: Any) -> contextlib.AbstractContextManager[Any]:
+        """No autocast, which would round what is computed from x: arrays were cast at the door."""
+        return contextlib.nullcontext()
+
     def known(self, x: Any) -> bool:
         """Whether the values can be looked at now (not while a compiler traces)."""
         return True
@@ -118,10 +122,17 @@ class Torch(Library):
 
     def promoted(self, arrays: dict[str, Any]) -> dict[str, Any]:
         device = arrays["q"].device.type
-        if not self.xp.is_autocast_enabled(device):
+        if not self._is_cast(device):
             return arrays
         dtype = self.xp.get_autocast_dtype(device)  # as PyTorch's own attention: all but float64
         return {name: x.to(dtype) if self.is_real(x) and x.dtype.itemsize < 8 else x for name, x in arrays.items()}
+
+    def exact(self, x: Any) -> contextlib.AbstractContextManager[Any]:
+        device = x.device.type
+        return self.xp.autocast(device, enabled=False) if self._is_cast(device) else contextlib.nullcontext()
+
+    def _is_cast(self, device: str) -> bool:
+        return bool(self.xp.amp.is_autocast_available(device) and self.xp.is_autocast_enabled(device))
 
     def known(self, x: Any) -> bool:
         return not (self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))

@@ -89,7 +89,7 @@ class Call:
             gradient = xp.sum(gradient, axis=0)
         repeated = tuple(axis for axis, size in enumerate(shape) if size == 1 and gradient.shape[axis] != 1)
         gradient = xp.sum(gradient, axis=repeated, keepdims=True) if repeated else gradient
-        return xp.astype(gradient, original.dtype)
+        return xp.astype(gradient, original.dtype, copy=False)
 
     def hand_back(self, array: Any) -> Any:
         """The array as the caller's kind: lists for lists."""
@@ -238,7 +238,7 @@ def _start(
         raise CallError(f"device: start lies where q lies, on {xp.device(like)}; got it on {xp.device(values)}")
     if values.ndim > 0 and math.prod(values.shape) != batch:
         raise CallError(f"start: one integer, or one for each of {batch} batches; got shape {tuple(values.shape)}")
-    values = xp.astype(values, xp.int64) if xp.name != "jax" else values
+    values = xp.astype(values, xp.int64, copy=False) if xp.name != "jax" else values
     return xp.broadcast_to(xp.reshape(values, (-1,)), (batch,)), None if own else _common(values)
 
 
@@ -289,10 +289,10 @@ def _table(call: Call, name: str, value: Any, rank: int) -> Any:
     if xp.is_real(table):
         if name in call.formula.integer_tables:
             raise TableError(f"{name}: stands in an index, so it holds integers; got dtype {table.dtype}; convert it")
-        return xp.astype(table, call.working_dtype)
+        return xp.astype(table, call.working_dtype, copy=rank == 0)  # a score may be a view of one number
     if not (xp.is_integer(table) or xp.is_bool(table)):
         raise TableError(f"{name}: a table holds real numbers, integers or truths; got dtype {table.dtype}")
-    return xp.astype(table, xp.int64) if xp.is_integer(table) and xp.name != "jax" else table
+    return xp.astype(table, xp.int64, copy=False) if xp.is_integer(table) and xp.name != "jax" else table
 
 
 def _numbers(value: object, name: str) -> Any:

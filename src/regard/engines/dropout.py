@@ -137,7 +137,7 @@ def _seed_array(xp: Library, like: Any, seed: Any) -> Any:
         raise CallError(f"device: seed lies where q lies, on {xp.device(like)}; got it on {xp.device(seed)}; move it")
     if xp.name == "jax":  # 64 bits are not always there
         return seed if seed.dtype.itemsize >= 4 else xp.astype(seed, xp.int32)
-    return xp.astype(seed, xp.int64)
+    return xp.astype(seed, xp.int64, copy=False)
 
 
 def _refuse(xp: Library, got: str) -> NoReturn:

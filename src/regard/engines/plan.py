@@ -103,7 +103,7 @@ class Plan:
 
 # -- the choice ------------------------------------------------------------------------------------------------
 
-_TAKEN: dict[Any, str] = {}  # what auto took, by formula, shapes, dtypes and flags
+_TAKEN: dict[Any, str] = {}  # what auto took, by all that its choice depends on
 _MOST = 4096
 
 
@@ -174,15 +174,11 @@ def _check_name(engine: str) -> None:
 
 
 def _key(call: Call, want: str) -> tuple[Any, ...]:
+    """All that a choice depends on but for the numbers in the arrays."""
     arrays = [call.q, call.k, call.v, *call.tables.values()]
-    flags = tuple((tuple(x.shape), x.dtype, _gradient(x)) for x in arrays if x is not None)
-    layout = call.q.stride(-1) == 1 if call.xp.name == "torch" else True
-    device = call.xp.device(call.q)
-    return (call.formula, want, call.xp.name, str(device), flags, layout, call.from_lists, call.dropout is None)
-
-
-def _gradient(x: Any) -> bool:
-    return bool(getattr(x, "requires_grad", False))
+    sizes = tuple((tuple(x.shape), x.dtype) for x in arrays if x is not None)
+    kind = (call.xp.name, str(call.xp.device(call.q)), call.from_lists, call.dropout is None, call.first)
+    return (call.formula, want, kind, sizes, sdpa.circumstances(call))
 
 
 def _preference(call: Call, name: str, taken: str, engine: str) -> str:

@@ -32,12 +32,17 @@ class Reading:
     call: Call
     symbols: Mapping[Any, Any]
     shape: tuple[int, ...]  # of a value for every pair
+    dtype: Any | None = None  # of real numbers; the call's working dtype unless said otherwise
     live: Any | None = None  # where leaves count; elsewhere they are 0, so that no gradient comes from there
     memo: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def xp(self) -> Library:
         return self.call.xp
+
+    @property
+    def real_dtype(self) -> Any:
+        return self.call.working_dtype if self.dtype is None else self.dtype
 
     # -- the fold ----------------------------------------------------------------------------------------------
 
@@ -179,12 +184,12 @@ class Reading:
     def real(self, value: Any) -> Any:
         if isinstance(value, int | float):
             return float(value)
-        return value if self.xp.is_real(value) else self.xp.astype(value, self.call.working_dtype)
+        return value if self.xp.is_real(value) else self.xp.astype(value, self.real_dtype)
 
     def array(self, value: Any) -> Any:
         if not isinstance(value, bool | int | float):
             return value
-        dtype = self.call.working_dtype if isinstance(value, float) else None
+        dtype = self.real_dtype if isinstance(value, float) else None
         return self.xp.asarray(value, dtype=dtype, device=self.xp.device(self.call.q))
 
     def _is_integer(self, value: Any) -> bool:

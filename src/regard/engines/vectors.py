@@ -12,7 +12,7 @@ PyTorch would refuse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -75,7 +75,9 @@ def vector(call: Call, kind: Kind, node: Any) -> Any:
         value = _constant(node, call.heads, call.width, call.keys)
         return call.q.new_full((1, 1, 1, 1), value, dtype=call.working_dtype)
     part = reading(call, kind)
-    value = part.array(part.real(fold(node, part, part.memo)))
+    if call.q.device.type != "mps":
+        part = replace(part, dtype=call.xp.float64)  # positions far apart keep the digits of their difference
+    value = part.array(part.real(fold(node, part, part.memo))).to(call.working_dtype)
     value = value.reshape((1,) * (4 - value.ndim) + tuple(value.shape))
     if kind != Kind.OFFSET:
         return value

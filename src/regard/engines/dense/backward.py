@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...algebra.calculus import partials
-from ...algebra.nodes import Pair, Read
-from ...algebra.weights import exponential_terms
+from ...algebra.nodes import Pair
 from ..call import AXIS
+from ..scatter import shares, to_metric, to_table
 from ..select import keep, mix_back, quotient
 from .forward import Steps, dropped
 from .matrices import Matrices
@@ -16,14 +15,15 @@ from .pairs import PAIRS
 
 def vjp(steps: Steps, dy: Any) -> dict[str, Any]:
     """Gradients of Σ dy·y for q, k, v and every real table, by the algebra's own derivative."""
-    with steps.call.xp.quiet():
+    xp = steps.call.xp
+    with xp.quiet(), xp.exact(steps.call.q):
         return _Backward(steps, dy).run()
 
 
 class _Backward:
     def __init__(self, steps: Steps, dy: Any) -> None:
         self.steps, self.call, self.reading = steps, steps.call, steps.reading
-        self.xp, self.dy = steps.call.xp, steps.call.xp.astype(dy, steps.call.working_dtype)
+        self.xp, self.dy = steps.call.xp, steps.call.xp.astype(dy, steps.call.working_dtype, copy=False)
         self.gradients: dict[str, Any] = {}
 
     def run(self) -> dict[str, Any]:
@@ -57,46 +57,22 @@ class _Backward:
 
     def _through(self, node: Any, gradient: Any, shift: Any, reading: Matrices) -> None:
         """Add gradient · ∂node/∂leaf to every leaf of `node`; exponentials are scaled by exp(−shift)."""
-        for leaf, slope in partials(node).items():
-            share = keep(self.xp, reading.live, gradient * reading.scaled(exponential_terms(slope), shift))
+        for leaf, share in shares(reading, node, gradient, shift):
             if isinstance(leaf, Pair):
                 self._to_pair(leaf, share)
             else:
-                self._to_table(leaf, share)
+                self._add(leaf.table, to_table(self.reading, leaf, share))
 
     def _to_pair(self, pair: Pair, g: Any) -> None:
         gradients = PAIRS[pair.word].backward(self.reading, pair, g)
         for name, gradient in zip(("q", "k"), gradients[:2], strict=True):
             self._add(name, gradient)
         if pair.metric is not None:
-            self._to_metric(pair.metric, gradients[2])
+            self._add(pair.metric.table, to_metric(self.reading, pair.metric, gradients[2]))
 
-    def _to_table(self, read: Read, g: Any) -> None:
-        table = self.call.tables[read.table]
-        if not self.xp.is_real(table):
-            return
-        places = [self.reading.place(read, axis) for axis in range(len(read.indices))]
-        if not places:
-            self._add(read.table, self.xp.sum(g))
-            return
-        places = [self.xp.broadcast_to(place, g.shape) for place in places]
-        flat = tuple(self.xp.reshape(place, (-1,)) for place in places)
-        self._add(read.table, self.xp.scatter(table.shape, flat, self.xp.reshape(g, (-1,))))
-
-    def _to_metric(self, read: Read, g: Any) -> None:
-        """`g` is (B, H, D, D): add it where this head and batch read their matrix."""
-        table, xp = self.call.tables[read.table], self.xp
-        if not read.indices:
-            self._add(read.table, xp.sum(g, axis=(0, 1)))
-            return
-        places = [
-            xp.broadcast_to(self.reading.place(read, axis), (*g.shape[:2], 1, 1)) for axis in range(len(read.indices))
-        ]
-        flat = tuple(xp.reshape(place, (-1,)) for place in places)
-        self._add(read.table, xp.scatter(table.shape, flat, xp.reshape(g, (-1, *g.shape[2:]))))
-
-    def _add(self, name: str, gradient: Any) -> None:
-        self.gradients[name] = self.gradients[name] + gradient if name in self.gradients else gradient
+    def _add(self, name: str, gradient: Any | None) -> None:
+        if gradient is not None:
+            self.gradients[name] = self.gradients[name] + gradient if name in self.gradients else gradient
 
     def _fitted(self, name: str, gradient: Any) -> Any:
         """The gradient in the shape and dtype of its argument; heads that read one key head are summed."""

@@ -52,13 +52,13 @@ class Steps:
 
 def attend(call: Call) -> Steps:
     """Every step of the forward pass."""
-    with call.xp.quiet():
+    with call.xp.quiet(), call.xp.exact(call.q):
         return _attend(call)
 
 
 def scores(call: Call) -> Any:
     """s_ij for every pair, admitted or not."""
-    with call.xp.quiet():
+    with call.xp.quiet(), call.xp.exact(call.q):
         reading = Matrices.of(call)
         _check_ranges(call, reading, after_score=False)
         return reading.whole(fold(call.formula.score.node, reading, reading.memo))

@@ -24,8 +24,9 @@ class Matrices(Reading):
     @classmethod
     def of(cls, call: Call) -> Matrices:
         xp = call.xp
-        q, k = xp.astype(call.q, call.working_dtype), _repeated(xp, call.k, call.group, call.working_dtype)
-        v = None if call.v is None else _repeated(xp, call.v, call.group, call.working_dtype)
+        dtype, group = call.working_dtype, call.group
+        q, k = xp.astype(call.q, dtype, copy=False), _repeated(xp, call.k, group, dtype)
+        v = None if call.v is None else _repeated(xp, call.v, group, dtype)
         return cls(call, *indices(call), q=q, k=k, v=v)
 
     def where(self, live: Any | None) -> Matrices:
@@ -35,7 +36,7 @@ class Matrices(Reading):
         xp, rows, columns = self.xp, self.xp.any(live, axis=3)[..., None], self.xp.any(live, axis=2)[..., None]
         q, k = keep(xp, rows, self.q), keep(xp, columns, self.k)
         v = None if self.v is None else keep(xp, columns, self.v)
-        return Matrices(self.call, self.symbols, self.shape, live, q=q, k=k, v=v)
+        return Matrices(self.call, self.symbols, self.shape, live=live, q=q, k=k, v=v)
 
     def pair(self, pair: Pair) -> Any:
         return keep(self.xp, self.live, PAIRS[pair.word].forward(self, pair))
@@ -51,5 +52,5 @@ class Matrices(Reading):
 
 def _repeated(xp: Library, array: Any, group: int, dtype: Any) -> Any:
     """Keys or values with one head for each query head: head h reads head h // group."""
-    array = xp.astype(array, dtype)
+    array = xp.astype(array, dtype, copy=False)
     return array if group == 1 else xp.repeat(array, group, axis=1)

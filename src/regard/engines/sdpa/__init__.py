@@ -18,7 +18,7 @@ from ..call import Call
 from ..costs import Cost
 from .forward import Steps, attend, scores
 from .reduction import Form, Reduction, reduction
-from .refusals import refusal, refusal_by_shape, refusal_by_value
+from .refusals import circumstances, refusal, refusal_by_shape, refusal_by_value
 
 
 def cost(call: Call) -> Cost:
@@ -48,6 +48,7 @@ __all__ = [
     "Reduction",
     "Steps",
     "attend",
+    "circumstances",
     "cost",
     "notes",
     "reduction",

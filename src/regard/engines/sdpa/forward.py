@@ -42,13 +42,18 @@ class Steps:
 
 def attend(call: Call) -> Steps:
     """y by PyTorch's kernel."""
-    from torch.nn.functional import scaled_dot_product_attention
-
     law = reduction(call.formula)
     if isinstance(law, str):
         raise EngineError(f"engine: sdpa cannot run this call: {law}")
     if call.formula.reads:
         check_ranges(call)
+    with call.xp.exact(call.q):
+        return Steps(call, _attended(call, law))
+
+
+def _attended(call: Call, law: Reduction) -> Float[Array, "b h i e"]:
+    from torch.nn.functional import scaled_dot_product_attention
+
     scale = scale_of(call, law)
     q, k = queries_and_keys(call, law, scale)
     form = _form(call, law)
@@ -58,7 +63,7 @@ def attend(call: Call) -> Steps:
         packed(q.flip(2) if backwards else q), packed(k), packed(call.v), attn_mask=mask,
         is_causal=form == Form.CAUSAL, scale=1.0 if scale is None else scale, enable_gqa=call.group > 1,
     )  # fmt: skip
-    return Steps(call, y.flip(2) if backwards else y)
+    return y.flip(2) if backwards else y
 
 
 def _form(call: Call, law: Reduction) -> Form:

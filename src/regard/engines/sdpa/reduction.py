@@ -58,6 +58,7 @@ class Reduction:
     pair: Pair
     slope: Expression
     bias: Expression | None
+    row: Expression | None  # what was dropped: it cancels where it is finite
     mask: Mask | None
     form: Form
 
@@ -162,7 +163,7 @@ def _reduced(formula: Formula) -> Reduction:
         raise Irreducible("the score is not slope · pair + bias with one pair of q and k")
     pair, slope = law.pair.node, law.slope
     _check_slope(pair, slope)
-    bias, bias_form = _bias(canonical(formula.score.node.xreplace({pair: sympy.S.Zero})))  # the rest, as it was written
+    bias, row, bias_form = _bias(canonical(formula.score.node.xreplace({pair: sympy.S.Zero})))  # the rest, as it was written
     mask_form = _mask_form(formula.mask)
     forms = {bias_form, mask_form, Form.COLUMN if pair.word == "sqdist" else Form.NONE} - {Form.NONE}
     if len(forms) > 1:
@@ -171,7 +172,7 @@ def _reduced(formula: Formula) -> Reduction:
     form = next(iter(forms), Form.NONE)
     if bias is None and pair.word != "sqdist" and formula.mask == causal:
         form = Form.CAUSAL
-    return Reduction(pair, slope, bias, formula.mask, form)
+    return Reduction(pair, slope, bias, row, formula.mask, form)
 
 
 def _check_slope(pair: Pair, slope: Expression) -> None:
@@ -181,22 +182,25 @@ def _check_slope(pair: Pair, slope: Expression) -> None:
         raise Irreducible(f"the slope {slope!r} varies with {'i' if kind == Kind.ROW else 'j'}")
 
 
-def _bias(rest: Any) -> tuple[Expression | None, Form]:
-    """What remains of the bias when row terms are dropped, and what it varies with."""
-    for node in (rest, _without_rows(rest), _without_rows(sympy.expand_mul(rest))):  # i − j stays whole: it is exact
-        kind = pattern(node)
+def _bias(rest: Any) -> tuple[Expression | None, Expression | None, Form]:
+    """What remains of the bias when row terms are dropped, those terms, and what the remainder varies with."""
+    whole = (rest, sympy.S.Zero)  # i − j stays whole: it is exact
+    for node, row in (whole, _parted(rest), _parted(sympy.expand_mul(rest))):
+        kind, dropped = pattern(node), None if row == 0 else Expression(row)
         if kind in (Kind.HEAD, Kind.ROW):
-            return None, Form.NONE
+            return None, Expression(rest) if rest.free_symbols or rest.has(Read) else None, Form.NONE
         if kind in (Kind.COLUMN, Kind.OFFSET):
-            return Expression(node), Form.COLUMN if kind == Kind.COLUMN else Form.OFFSET
+            return Expression(node), dropped, Form.COLUMN if kind == Kind.COLUMN else Form.OFFSET
         if isinstance(node, Read) and node.indices in MATRIX_READS:
-            return Expression(node), Form.TABLE
-    raise Irreducible(f"the bias {Expression(_without_rows(rest))!r} is no vector over j or over i - j")
+            return Expression(node), dropped, Form.TABLE
+    raise Irreducible(f"the bias {Expression(_parted(rest)[0])!r} is no vector over j or over i - j")
 
 
-def _without_rows(node: Any) -> Any:
-    kept = [term for term in sympy.Add.make_args(node) if pattern(term) not in (Kind.HEAD, Kind.ROW)]
-    return canonical(sympy.Add(*kept))
+def _parted(node: Any) -> tuple[Any, Any]:
+    """The terms that stay, and those of the row."""
+    rows = [term for term in sympy.Add.make_args(node) if pattern(term) in (Kind.HEAD, Kind.ROW)]
+    kept = [term for term in sympy.Add.make_args(node) if term not in rows]
+    return canonical(sympy.Add(*kept)), canonical(sympy.Add(*rows))
 
 
 def _mask_form(mask: Mask | None) -> Form:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...algebra.expressions import Expression
+from ...algebra.laws import Kind
 from ..call import Call
+from ..vectors import vector
 from .reduction import Form, Reduction, reduction
 from .tensors import scale_of
 
@@ -26,14 +28,30 @@ def refusal_by_shape(call: Call) -> str | None:
     return law if isinstance(law, str) else next(_reasons(call, law), None)
 
 
+def circumstances(call: Call) -> tuple[Any, ...]:
+    """What `refusal_by_shape` looks at beside formula, library, shapes, dtypes, device, dropout and `call.first`."""
+    if call.xp.name != "torch":
+        return ()
+    from torch import is_grad_enabled
+    from torch.backends import cuda
+
+    arrays = [x for x in (call.q, call.k, call.v) if x is not None]
+    layouts = tuple(x.stride(-1) == 1 for x in arrays)
+    learned = is_grad_enabled() and tuple(x.requires_grad for x in (*arrays, *call.tables.values()))
+    kernels = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.cudnn_sdp_enabled())
+    return layouts, learned, kernels
+
+
 def refusal_by_value(call: Call) -> str | None:
     """What only the numbers tell, on the CPU: a NaN or ∞."""
     law = reduction(call.formula)
-    if isinstance(law, str) or call.xp.name != "torch" or (law.mask is None and not law.is_distance):
+    if isinstance(law, str) or call.xp.name != "torch":
         return None
     if call.v is None or call.q.device.type != "cpu" or not call.xp.known(call.q):
         return None
-    return _wild(call, law)
+    if law.row is not None and not bool(vector(call, Kind.ROW, law.row.node).detach().isfinite().all()):
+        return f"{law.row!r} holds NaN or ∞, which does not cancel"
+    return _wild(call, law) if law.mask is not None or law.is_distance else None
 
 
 def _wild(call: Call, law: Reduction) -> str | None:
@@ -66,8 +84,7 @@ def _reasons(call: Call, law: Reduction) -> Iterator[str]:
         yield "each batch starts elsewhere in the bias"
     if call.q.device.type != "cpu":
         yield from _device_reasons(call, law)
-    if _takes_math_path(call, law):
-        yield "PyTorch would take its N × n path"
+    yield from _path(call, law)
 
 
 def _rounding(call: Call, law: Reduction) -> Iterator[str]:
@@ -100,8 +117,19 @@ def _device_reasons(call: Call, law: Reduction) -> Iterator[str]:
         yield f"PyTorch's kernels on {device} need a scale above 0"
 
 
+def _path(call: Call, law: Reduction) -> Iterator[str]:
+    """PyTorch's own answer for arrays like those that will go in; of arrays without numbers it knows none."""
+    device = call.q.device.type
+    if call.xp.known(call.q):
+        if _takes_math_path(call, law):
+            yield "PyTorch would take its N × n path"
+    elif device != "cpu":
+        yield f"PyTorch does not say which path it takes on {device} before it runs"
+    elif not circumstances(call)[-1][0]:
+        yield "PyTorch would take its N × n path"
+
+
 def _takes_math_path(call: Call, law: Reduction) -> bool:
-    """PyTorch's own answer for arrays like those that will go in."""
     import torch
 
     sizes = (call.batch, call.heads, call.queries, call.width)

@@ -23,7 +23,7 @@ from ..scatter import shares, to_metric, to_table
 from ..vectors import differences, reading
 from .forward import LOG2E, DropBits, Streamed, admits
 from .kernel import SHIFT, Kernel, kernel
-from .pairs import Pulls, pulled_back
+from .pairs import Pulls, finite, pulled_back
 from .run import Band, Run
 from .tiles import Block
 
@@ -117,10 +117,11 @@ class _Backward:
     def _gathered(self) -> dict[str, Any]:
         run, call = self.the, self.the.call
         dq, dk = torch.zeros_like(run.q), torch.zeros_like(run.k)
+        q, k = (finite(x) for x in (run.q, run.k)) if run.needs_care else (run.q, run.k)
         for symbol, side in run.sides.items():
             needed = (Kind.ROW, Kind.COLUMN) if side.plain.row is not None else ()
             pulls = Pulls(self.left[symbol], self.right[symbol], *(self.sum_of(symbol, kind) for kind in needed))
-            to_q, to_k, metric, factor = pulled_back(run.heads, side, run.q, run.k, pulls)
+            to_q, to_k, metric, factor = pulled_back(run.heads, side, q, k, pulls)
             dq, dk = dq + to_q, dk + to_k
             read = side.pair.metric
             if read is not None and read.table in self.tables:
@@ -219,7 +220,7 @@ class _Rows:
         right = run.chunk_of(sides.right, chunk, chunk.key_heads)[:, :, keys].flatten(0, 1)
         left = band.lefts[leaf]
         if run.needs_care:  # what no one reads may be NaN, and 0 · NaN is not 0
-            left, right = (torch.where(x.isfinite(), x, 0.0) for x in (left, right))
+            left, right = finite(left), finite(right)
         self.left[leaf].baddbmm_(g.view(flat), right, alpha=coefficient)
         to_right = self.whole.right[leaf][chunk.batch, chunk.key_heads][:, :, keys].flatten(0, 1)
         to_right.baddbmm_(g.view(flat).mT, left, alpha=coefficient)

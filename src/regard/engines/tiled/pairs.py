@@ -53,7 +53,7 @@ class Pulls:
     column: Any | None = None
 
 
-PIECE = 32  # −2 q·k is as large as the distance is small, so that its rounding counts
+PIECES = 4  # −2 q·k is as large as the distance is small, so that its rounding counts
 
 
 class Dot:
@@ -61,7 +61,7 @@ class Dot:
 
     @staticmethod
     def sides(q: Any, k: Any, metric: Any | None) -> Sides:
-        return Sides(q if metric is None else q @ metric, k)
+        return Sides(q if metric is None else _wide(q) @ _wide(metric), k)
 
     @staticmethod
     def back(q: Any, k: Any, metric: Any | None, g: Pulls) -> tuple[Any, Any, Any]:
@@ -76,14 +76,16 @@ class SqDist:
     @staticmethod
     def sides(q: Any, k: Any, metric: Any | None) -> Sides:
         group = q.shape[1] // k.shape[1]
+        beyond = _beyond(q), _repeated(_beyond(k), group)
         q, k = _moved(q, k)
         wide = _repeated(k, group)
         if metric is None:
-            row, column = _inner(q, q), _inner(wide, wide).mT
+            row, column = _inner(_wide(q), q) + beyond[0], (_inner(_wide(wide), wide) + beyond[1]).mT
             low = torch.zeros((), dtype=q.dtype, device=q.device)
-            return Sides(-2 * q, k, row, column, low=low, piece=PIECE)
+            return Sides(-2 * q, k, row, column, low=low, piece=_piece(k))
         row, column = _inner(_wide(q) @ _wide(metric), q), _inner(_wide(wide) @ _wide(metric), wide).mT
-        return Sides(-(q @ (metric + metric.mT)), k, row, column, piece=PIECE)
+        row, column = row + beyond[0], column + beyond[1].mT
+        return Sides(-(_wide(q) @ _wide(metric + metric.mT)), k, row, column, piece=_piece(k))
 
     @staticmethod
     def back(q: Any, k: Any, metric: Any | None, g: Pulls) -> tuple[Any, Any, Any]:
@@ -133,7 +135,7 @@ def prepared(reading: Reading, pair: Pair, factor: Any, q: Any, k: Any) -> Side:
     """The sides of a pair, and with its factor multiplied in."""
     metric = None if pair.metric is None else reading.metric(pair)
     plain = PAIRS[pair.word].sides(q, k, metric)
-    row, column = (None if term is None else term * factor for term in (plain.row, plain.column))
+    row, column = (None if term is None else (term * factor).to(q.dtype) for term in (plain.row, plain.column))
     low, high = plain.low, plain.high
     if low is not None:
         far = torch.where(factor == 0, 0.0, (math.inf if high is None else high) * factor)
@@ -145,19 +147,19 @@ def prepared(reading: Reading, pair: Pair, factor: Any, q: Any, k: Any) -> Side:
         if factor.numel() == 1:
             low, high = (None if end is None else float(end) for end in (low, high))
     left = plain.left if factor.numel() == 1 and float(factor) == 1.0 else plain.left * factor
-    return Side(pair, factor, plain, Sides(left, plain.right, row, column, low, high, plain.piece))
+    return Side(pair, factor, plain, Sides(left.to(q.dtype), plain.right, row, column, low, high, plain.piece))
 
 
 def pulled_back(reading: Reading, side: Side, q: Any, k: Any, g: Pulls) -> tuple[Any, Any, Any, Any]:
     """The gradients of q, k, the metric (B, H, D, D) and the factor (B, H, 1, 1); `g` of u itself."""
     factor, plain = side.factor, side.plain
-    dfactor = (g.left * plain.left).sum((2, 3), keepdim=True)
+    dfactor = (g.left * finite(plain.left)).sum((2, 3), keepdim=True)
     row = column = None
     if g.row is not None and plain.row is not None:
-        dfactor = dfactor + (g.row * plain.row).sum(2, keepdim=True)
+        dfactor = dfactor + (g.row * finite(plain.row)).sum(2, keepdim=True)
         row = g.row * factor
     if g.column is not None and plain.column is not None:
-        dfactor = dfactor + (g.column * plain.column).sum(3, keepdim=True)
+        dfactor = dfactor + (g.column * finite(plain.column)).sum(3, keepdim=True)
         column = g.column * factor
     metric = None if side.pair.metric is None else reading.metric(side.pair)
     scaled = Pulls(g.left * factor, g.right, row, column)
@@ -166,19 +168,35 @@ def pulled_back(reading: Reading, side: Side, q: Any, k: Any, g: Pulls) -> tuple
 
 
 def _moved(q: Any, k: Any) -> tuple[Any, Any]:
-    """Both with the mean of the keys subtracted."""
+    """Both with the mean of the keys subtracted; NaN and ∞ as 0, for a key that no one reads may hold them."""
+    q, k = finite(q), finite(k)
     if not k.shape[2]:
         return q, k
-    origin = torch.where(k.isfinite(), k, 0.0).mean(2, keepdim=True)  # a key that no one reads may be NaN
+    origin = k.mean(2, keepdim=True)
     return q - _repeated(origin, q.shape[1] // k.shape[1]), k - origin
 
 
+def finite(x: Any) -> Any:
+    """The numbers, with 0 for NaN and ∞."""
+    return torch.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _beyond(x: Any) -> Any:
+    """(B, H, n, 1): ∞ or NaN where a vector holds one, 0 elsewhere; so far away is everything then."""
+    return torch.where(x.isfinite().all(-1, keepdim=True), 0.0, x.abs().amax(-1, keepdim=True))
+
+
+def _piece(k: Any) -> int:
+    return max(8, -(-int(k.shape[-1]) // PIECES))
+
+
 def _inner(x: Any, y: Any) -> Any:
-    """Σ_d x y, (B, H, n, 1), summed with more digits: what it loses, every pair of the vector would."""
-    return (_wide(x) * _wide(y)).sum(-1, keepdim=True).to(y.dtype)
+    """Σ_d x y, (B, H, n, 1)."""
+    return (x * _wide(y)).sum(-1, keepdim=True)
 
 
 def _wide(x: Any) -> Any:
+    """With more digits, before the one rounding to the working dtype: what a side loses, all its pairs would."""
     return x if x.device.type == "mps" else x.double()
 
 

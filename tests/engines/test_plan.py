@@ -1,0 +1,164 @@
+"""What auto takes: a choice that is kept is taken again by calls that do not differ, and by no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import regard as rg
+from regard import dot, h, i, j, table
+from regard.engines import plan, sdpa, tiled
+from regard.engines.call import prepare
+
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=GENERATOR)
+
+
+Q, K, V = (normal(2, 3, 11, 5) for _ in range(3))
+BIAS, DY = normal(3, 21), normal(2, 3, 11, 5)
+BIASED = rg.Attention(score=dot + table("bias")[h, i - j + 10])
+MATRIX = rg.Attention(score=dot + table("bias")[i, j])
+CAUSAL = rg.Attention(mask=rg.causal)
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers, with their last axis in pieces."""
+    return x.mT.contiguous().mT
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "_TAKEN", {})
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The choices that were made and not only remembered."""
+    found: list[str] = []
+    fastest = plan._fastest
+    monkeypatch.setattr(plan, "_fastest", lambda *call: found.append(fastest(*call)) or found[-1])
+    return found
+
+
+DIFFERENT: dict[str, Callable[[], Any]] = {
+    "formula": lambda: rg.Attention()(Q, K, V),
+    "totals": lambda: CAUSAL(Q, K, V, totals=True),
+    "shape of q": lambda: CAUSAL(Q[:, :, :7], K, V),
+    "shape of k": lambda: CAUSAL(Q, K[:, :1], V[:, :1]),
+    "dtype": lambda: CAUSAL(Q.double(), K.double(), V.double()),
+    "gradient of q": lambda: CAUSAL(Q.clone().requires_grad_(), K, V),
+    "gradient of v": lambda: CAUSAL(Q, K, V.clone().requires_grad_()),
+    "no gradients": lambda: torch.no_grad()(CAUSAL)(Q, K, V),
+    "layout of q": lambda: CAUSAL(turned(Q), K, V),
+    "layout of k": lambda: CAUSAL(Q, turned(K), V),
+    "layout of v": lambda: CAUSAL(Q, K, turned(V)),
+    "start": lambda: CAUSAL(Q, K, V, start=2),
+    "a start that must be looked at": lambda: CAUSAL(Q, K, V, start=torch.tensor([0, 0])),
+    "dropout": lambda: CAUSAL(Q, K, V, dropout=0.5, seed=0),
+    "kernels": lambda: sdpa_kernel(SDPBackend.MATH)(CAUSAL)(Q, K, V),
+    "library": lambda: CAUSAL(Q.numpy(), K.numpy(), V.numpy()),
+    "lists": lambda: CAUSAL(Q.tolist(), K.tolist(), V.tolist()),
+    "gradients asked for": lambda: CAUSAL.vjp(Q, K, V, DY),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_a_call_that_differs_is_chosen_for_anew(name: str, chosen: list[str]) -> None:
+    for call in (lambda: CAUSAL(Q, K, V), DIFFERENT[name]):
+        chosen.clear()
+        call()
+        assert len(chosen) == 1
+        chosen.clear()
+        call()
+        assert not chosen, "a call that does not differ"
+
+
+CHANGES: dict[str, tuple[rg.Attention, dict[str, Any], dict[str, Any], Any]] = {
+    "a learned bias": (BIASED, {"bias": BIAS}, {"bias": BIAS.clone().requires_grad_()}, nullcontext),
+    "starts apart": (MATRIX, {"start": 0, "bias": normal(30, 11)}, {"start": torch.tensor([0, 3])}, nullcontext),
+    "no kernel": (CAUSAL, {}, {}, lambda: sdpa_kernel(SDPBackend.MATH)),
+    "totals": (CAUSAL, {}, {"totals": True}, nullcontext),
+    "dropout": (CAUSAL, {}, {"dropout": 0.5, "seed": 0}, nullcontext),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_pytorch_s_kernel_took_is_not_taken_where_it_would_refuse(name: str, monkeypatch: Any) -> None:
+    attention, options, changes, context = CHANGES[name]
+    ran: list[str] = []
+    for engine in (sdpa, tiled):
+        attend, label = engine.attend, engine.__name__.rpartition(".")[2]
+        monkeypatch.setattr(engine, "attend", lambda call, a=attend, label=label: ran.append(label) or a(call))
+    monkeypatch.setattr(plan, "_fastest", lambda call, want: plan._able(call, want)[0])  # the order of ENGINES
+    attention(Q, K, V, **options)
+    with context():
+        attention(Q, K, V, **options | changes)
+    attention(Q, K, V, **options)
+    assert ran == ["sdpa", "tiled", "sdpa"]
+
+
+def test_gradients_that_are_switched_off_keep_the_kernel(monkeypatch: Any) -> None:
+    """A bias that is learned, in a call that learns nothing."""
+    learned, call = BIAS.clone().requires_grad_(), lambda: prepare(BIASED, Q, K, V, tables={"bias": learned})
+    assert plan.engine_for(call()) is tiled
+    with torch.no_grad():
+        monkeypatch.setattr(plan, "_fastest", lambda call, want: plan._able(call, want)[0])
+        assert plan.engine_for(call()) is sdpa
+    assert plan.engine_for(call()) is tiled
+
+
+# -- copies ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 11, 5), (6, 11, 5), (11, 5), (2, 1, 3, 11, 5)])
+def test_the_door_copies_nothing(shape: tuple[int, ...]) -> None:
+    arrays = {
+        name: x.flatten()[: torch.Size(shape).numel()].view(shape) for name, x in zip("qkv", (Q, K, V), strict=True)
+    }
+    tables = {"bias": BIAS, "ids": torch.arange(11)}
+    attention = rg.Attention(score=dot + table("bias")[0, table("ids")[j]])
+    call = prepare(attention, **arrays, start=None, tables=tables)
+    for name, x in arrays.items():
+        assert getattr(call, name).data_ptr() == x.data_ptr()
+    for name, x in tables.items():
+        assert call.tables[name].data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("engine", ["sdpa", "tiled", "dense"])
+def test_y_is_what_the_engine_made(engine: str, monkeypatch: Any) -> None:
+    module, made = plan.ENGINES[engine], []
+    attend = module.attend
+    monkeypatch.setattr(module, "attend", lambda call: made.append(attend(call)) or made[-1])
+    y = CAUSAL(Q, K, V, engine=engine)
+    assert y.data_ptr() == made[0].y.data_ptr()
+
+
+def test_plain_arrays_reach_the_kernel_as_they_are(monkeypatch: Any) -> None:
+    seen: list[int] = []
+    kernel = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(*arrays: Any, **options: Any) -> Any:
+        seen.extend(x.data_ptr() for x in arrays)
+        return kernel(*arrays, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+    by_position = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in (Q, K, V)]
+    for arrays in ([Q, K, V], by_position):
+        CAUSAL(*arrays, engine="sdpa")
+        assert seen == [x.data_ptr() for x in arrays]
+        seen.clear()
+
+
+def test_a_score_of_one_number_is_no_view_of_it() -> None:
+    number = torch.tensor(2.0)
+    scores = rg.Attention(score=table("number")).scores(Q, K, number=number)
+    number += 1
+    assert (scores == 2).all()
