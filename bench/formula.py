@@ -9,16 +9,14 @@ is cached; the median of five processes stands beside the time for the same agai
 from __future__ import annotations
 
 import json
-import platform
 import statistics
 import subprocess
 import sys
-from importlib import metadata
-from pathlib import Path
+
+from machine import keep
 
 GOAL_MS = 50
 ROUNDS = 5
-RESULTS = Path(__file__).parent / "results" / "formula.json"
 
 ONE = """
 import json, sys, time
@@ -59,10 +57,7 @@ def main() -> None:
         print(f"{name:20} {row['cold_ms']:8.1f} {row['cold_parse_ms']:8.1f} {row['warm_ms']:8.1f}")
     slowest = max(row["cold_ms"] for row in rows.values())
     print(f"slowest {slowest:.1f} ms; goal: under {GOAL_MS} ms")
-    versions = {package: metadata.version(package) for package in ("regard", "sympy", "numpy")}
-    machine = {"python": platform.python_version(), "system": platform.system(), "processor": platform.machine()}
-    kept = {"goal_ms": GOAL_MS, "slowest_ms": slowest, "versions": versions, "machine": machine, "entries": rows}
-    RESULTS.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    keep("formula", "entries", {"goal_ms": GOAL_MS, "slowest_ms": slowest, "rows": rows}, "regard", "sympy", "numpy")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,10 @@ import regard
 # -- the diagram -----------------------------------------------------------------------------------------------
 
 ENGINES = "engines.python engines.dense engines.tiled engines.sdpa engines.triton engines.linear engines.ring".split()
-DOOR = [f"engines.{part}" for part in "arrays call dropout select reading scatter vectors costs graph compiled".split()]
+DOOR = [
+    f"engines.{part}"
+    for part in "arrays call tables dropout select reading scatter vectors costs graph compiled".split()
+]
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
@@ -34,7 +37,8 @@ ARROWS: dict[str, list[str]] = {
     "inputs": ["algebra"],
     "engines": [],
     "engines.arrays": ["algebra"],
-    "engines.call": ["algebra", "engines.arrays", "engines.dropout"],
+    "engines.call": ["algebra", "engines.arrays", "engines.dropout", "engines.tables"],
+    "engines.tables": ["algebra", "engines.arrays", "engines.call"],
     "engines.costs": ["engines.call"],
     "engines.graph": ["engines.compiled"],
     "engines.compiled": ["engines.graph"],

@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from doctest import ELLIPSIS
+from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,12 @@ TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TER
 
 
 def evaluate_console(example: Example) -> None:
-    """Each `$ regard …` of a console block, against the lines below it; other commands are for people."""
+    """Each `$ regard …` of a console block, against the lines below it ("..." is any text); others are for people."""
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*(?:\n|\Z))*)", str(example.parsed), re.MULTILINE):
         program, *arguments = shlex.split(command, comments=True)
         if program == "regard" and shown.strip():
-            assert _without_trailing_space(_printed(arguments)) == _without_trailing_space(shown), f"$ {command}"
+            printed, wanted = map(_without_trailing_space, (_printed(arguments), shown))
+            assert OutputChecker().check_output(wanted, printed, ELLIPSIS), f"$ {command}\n{printed}"
 
 
 def _printed(arguments: list[str]) -> str:
@@ -40,8 +41,8 @@ def _printed(arguments: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-def _without_trailing_space(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip("\n").split("\n")]
+def _without_trailing_space(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip("\n").split("\n")) + "\n"
 
 
 documents = Sybil(

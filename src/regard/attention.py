@@ -85,7 +85,7 @@ class Attention(Formula):
             return node("attention", self.text, q, k, v, **options, **tables)
         call = prepare(self, q, k, as_array(v, "v"), start=start, dropout=dropout, seed=seed, tables=tables)
         steps = engine_for(call, engine, "totals" if totals else "y").attend(call)
-        y = call.xp.astype(steps.y, call.dtype, copy=False)
+        y = steps.y if steps.y.dtype == call.dtype else call.xp.astype(steps.y, call.dtype)
         y = call.restore(y, call.queries, int(call.given["v"].shape[-1]))
         return (y, _restored_totals(steps)) if totals else y
 

@@ -116,7 +116,7 @@ def test_every_row_of_the_formula_was_made_to_fail() -> None:
 
 def test_engines_that_took_part_are_named() -> None:
     detail = measured(LEDGER["M1"]).measurements[0].detail
-    assert {"dense on numpy", "python on numpy", "python on lists"} <= set(detail.split(", "))
+    assert {"tiled on torch", "dense on numpy", "python on numpy", "python on lists"} <= set(detail.split(", "))
 
 
 def test_streaming_holds_far_less() -> None:

@@ -231,6 +231,12 @@ def test_a_mapped_batch_has_no_b(vmap: Any) -> None:
         vmap(lambda x: by_batch(x, x, x))(q)
 
 
+def test_pytorch_maps_whole_matrices_alone() -> None:
+    q = torch.as_tensor(normal(3, 2, 5, 4))
+    with pytest.raises(rg.EngineError, match=r'vmap: .*engine="dense"'):
+        torch.vmap(lambda x: ALIBI(x[None], x[None], x[None]))(q)
+
+
 def test_numpy_arrays_that_are_not_contiguous() -> None:
     q = normal(3, 5, 2, 4).transpose(2, 0, 1, 3)[..., ::2]
     np.testing.assert_array_equal(ALIBI(q, q, q), ALIBI(*[np.ascontiguousarray(q)] * 3))

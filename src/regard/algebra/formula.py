@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -47,18 +47,20 @@ class Formula:
     score: Expression
     weight: Weight
     mask: Mask | None
+    _hash: int = field(init=False)
 
     def __init__(self, score: object = dot / sqrt(d), weight: object = softmax, mask: object = None) -> None:
         object.__setattr__(self, "score", expression(operand(score, "score")))
         object.__setattr__(self, "weight", as_weight(weight))
         object.__setattr__(self, "mask", _mask(mask))
+        object.__setattr__(self, "_hash", hash(self._parts))  # asked for at every call
         _check(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Formula) and self._parts == other._parts
+        return self is other or (isinstance(other, Formula) and self._parts == other._parts)
 
     def __hash__(self) -> int:
-        return hash(self._parts)
+        return self._hash
 
     def __repr__(self) -> str:
         from .printing.text import formula_text

@@ -177,7 +177,7 @@ def _key(call: Call, want: str) -> tuple[Any, ...]:
     """All that a choice depends on but for the numbers in the arrays."""
     arrays = [call.q, call.k, call.v, *call.tables.values()]
     sizes = tuple((tuple(x.shape), x.dtype) for x in arrays if x is not None)
-    kind = (call.xp.name, str(call.xp.device(call.q)), call.from_lists, call.dropout is None, call.first)
+    kind = (call.xp.name, call.xp.device(call.q), call.from_lists, call.dropout is None, call.first)
     return (call.formula, want, kind, sizes, sdpa.circumstances(call))
 
 

@@ -73,7 +73,7 @@ def only_the_past() -> Measurements:
 
     before = past(Attention(mask=causal))
     afters = [past(Attention(mask=causal), future) for future in (100.0, np.nan, np.inf)]
-    most = max(changed_bits(before[name], after[name]) for name in before for after in afters)
+    most = max(changed_bits(before[name], after[name]) for after in afters for name in before.keys() & after)
     what = "bytes of the past that change when 100, NaN or ∞ replaces the future"
     yield Measured(most, what, at_most=0, detail=", ".join(before))
     before, after = past(Attention()), past(Attention(), 100.0)

@@ -13,8 +13,9 @@ from ...algebra.fold import fold
 from ...algebra.nodes import BATCH, HEAD, SCORE, I, J
 from ...algebra.weights import Term, Weight
 from ..arrays import Library
-from ..call import AXIS, Call, refuse_range
+from ..call import AXIS, Call
 from ..select import keep, mix, quotient
+from ..tables import refuse_range
 from .matrices import Matrices
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...algebra.errors import CallError
-from ..call import AXIS, Call, refuse_range
+from ..call import AXIS, Call
+from ..tables import refuse_range
 from .lists import Lists, Place
 from .pairs import Vector
 

@@ -163,7 +163,8 @@ def _reduced(formula: Formula) -> Reduction:
         raise Irreducible("the score is not slope · pair + bias with one pair of q and k")
     pair, slope = law.pair.node, law.slope
     _check_slope(pair, slope)
-    bias, row, bias_form = _bias(canonical(formula.score.node.xreplace({pair: sympy.S.Zero})))  # the rest, as it was written
+    rest = canonical(formula.score.node.xreplace({pair: sympy.S.Zero}))  # as it was written
+    bias, row, bias_form = _bias(rest)
     mask_form = _mask_form(formula.mask)
     forms = {bias_form, mask_form, Form.COLUMN if pair.word == "sqdist" else Form.NONE} - {Form.NONE}
     if len(forms) > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,14 +34,11 @@ def circumstances(call: Call) -> tuple[Any, ...]:
     """What `refusal_by_shape` looks at beside formula, library, shapes, dtypes, device, dropout and `call.first`."""
     if call.xp.name != "torch":
         return ()
-    from torch import is_grad_enabled
-    from torch.backends import cuda
-
-    arrays = [x for x in (call.q, call.k, call.v) if x is not None]
-    layouts = tuple(x.stride(-1) == 1 for x in arrays)
-    learned = is_grad_enabled() and tuple(x.requires_grad for x in (*arrays, *call.tables.values()))
-    kernels = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.cudnn_sdp_enabled())
-    return layouts, learned, kernels
+    torch, arrays = sys.modules["torch"], [x for x in (call.q, call.k, call.v) if x is not None]
+    layouts = [x.stride(-1) == 1 for x in arrays]
+    learned = [torch.is_grad_enabled() and x.requires_grad for x in (*arrays, *call.tables.values())]
+    cuda = torch.backends.cuda  # its switches count on the CPU, too
+    return (*layouts, *learned, cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.cudnn_sdp_enabled())
 
 
 def refusal_by_value(call: Call) -> str | None:
@@ -57,7 +56,7 @@ def refusal_by_value(call: Call) -> str | None:
 def _wild(call: Call, law: Reduction) -> str | None:
     """A NaN must stay in the rows that read it, and PyTorch's kernel multiplies it by 0 in the others."""
     arrays = {"q": call.q, "k": call.k, "v": call.v}
-    if bool(sum(x.detach().sum() for x in arrays.values()).isfinite()):
+    if math.isfinite(sum(x.detach().sum().item() for x in arrays.values())):
         return None
     wild = [name for name, x in arrays.items() if not bool(x.isfinite().all())]
     where = "rows that do not read it" if law.mask is not None else "every row"

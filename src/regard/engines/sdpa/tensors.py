@@ -19,9 +19,10 @@ from ...algebra.formula import Formula, GuardedRead
 from ...algebra.functions import Where
 from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Read
-from ..call import Call, refuse_range
+from ..call import Call
 from ..reading import Reading
 from ..select import quotient
+from ..tables import refuse_range
 from ..vectors import reading as vector_reading
 from ..vectors import vector
 from .reduction import Form, Reduction, constant, pattern

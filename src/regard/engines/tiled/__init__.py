@@ -55,20 +55,31 @@ def refusal(call: Call) -> str | None:
 
 
 def cost(call: Call) -> Cost:
-    """The cost of one forward pass: of the blocks that the mask lets through."""
+    """The cost of one forward pass: of the blocks that the mask lets through, where it can be read."""
     from .tiles import Schedule, chunks, sizes
 
     size = sizes(call)
     width = 0 if call.v is None else int(call.v.shape[3])
     held = BUFFERS * size.pairs + call.batch * call.heads * call.queries * (width + 2)
+    if call.xp.name != "torch" or not call.xp.known(call.q):
+        return costs.cost("tiled", call, held=held)
     pairs = blocks = 0
+    schedule = Schedule(call, size)
     for chunk in chunks(call, size.chunk):
-        schedule = Schedule(call, size)
         for band in schedule.bands:
             for block in schedule.blocks(chunk, band):
                 pairs += chunk.count * (band.stop - band.start) * (block.last - block.first)
                 blocks += 1
-    return costs.cost("tiled", call, held=held, pairs=pairs, passes=2, blocks=blocks)
+    return costs.cost("tiled", call, held=held, pairs=pairs, passes=_passes(call), blocks=blocks)
+
+
+def _passes(call: Call) -> int:
+    """How often a block is gone over beside its products: the steps of its tape, and the sum."""
+    from .kernel import Variant, kernel
+    from .program import program
+
+    code = kernel(call.formula, Variant(masked=False, shifted=program(call.formula).is_shifted))
+    return 1 + sum(map(len, code.code.steps))
 
 
 def attend(call: Call) -> Steps:

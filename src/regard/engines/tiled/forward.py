@@ -15,8 +15,8 @@ import torch
 
 from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, I, J
-from ..call import refuse_range
 from ..dropout import STEPS, Dropout
+from ..tables import refuse_range
 from ..vectors import reading
 from .kernel import SHIFT, Kernel, kernel
 from .run import Band, Run

@@ -18,7 +18,7 @@ from typing import Any
 import sympy
 
 from ...algebra.calculus import derivative, leaves
-from ...algebra.canonical import canonical
+from ...algebra.canonical import canonical, multiplied_out
 from ...algebra.formula import Formula
 from ...algebra.laws import Hoister, Kind, kind_of
 from ...algebra.nodes import SCORE, Pair, Read, dependencies, is_truth, walk
@@ -93,7 +93,7 @@ class Program:
             return {}
         elsewhere = set().union(*(node.free_symbols for node in (*uses, self.mask) if node is not None))
         slopes = {symbol: derivative(term.exponent, symbol) for symbol in self.pairs if symbol not in elsewhere}
-        return {symbol: float(slope) for symbol, slope in slopes.items() if slope.is_Number}
+        return {u: float(slope) for u, slope in slopes.items() if slope.is_Number and _is_line(term.exponent, u, slope)}
 
     @property
     def psi(self) -> Any:
@@ -174,6 +174,11 @@ def _slopes(term: Term, leaf: Any) -> Iterator[Any]:
         return
     yield along_r * term.psi
     yield LN2 * term.r * derivative(term.exponent, leaf) * term.psi
+
+
+def _is_line(node: Any, u: Any, slope: Any) -> bool:
+    """Whether node = slope · u + something free of u: floor(u) is none, though its slope is a number."""
+    return u not in canonical(multiplied_out(node - slope * u)).free_symbols
 
 
 class _Taker(Hoister):

@@ -11,7 +11,8 @@ from ...algebra.fold import fold
 from ...algebra.formula import Formula, GuardedRead
 from ...algebra.intervals import Intervals
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Pair, symbols
-from ..call import Call, refuse_range
+from ..call import Call
+from ..tables import refuse_range
 from ..vectors import bounds
 from .run import Band, Run
 from .tiles import Block, Chunk
