@@ -36,10 +36,10 @@ REPEATS = 2000
 GOALS = {"softmax": 1.35, "zoo": 1.8, "softmax backward": 1.5, "zoo backward": 2.0, "causal of full": 0.6}
 
 
-def vectors(n: int, heads: int = HEADS, dtype: Any = torch.float32, **options: Any) -> list[Any]:
+def vectors(n: int, heads: int = HEADS, *, requires_grad: bool = False) -> list[Any]:
     """q, k and v."""
     torch.manual_seed(0)
-    return [torch.randn(1, heads, n, WIDTH).to(dtype).requires_grad_(**options) for _ in range(3)]
+    return [torch.randn(1, heads, n, WIDTH, requires_grad=requires_grad) for _ in range(3)]
 
 
 def tables(attention: rg.Attention, n: int, heads: int = HEADS, dtype: Any = torch.float32) -> dict[str, Any]:
@@ -125,29 +125,33 @@ def _flex() -> dict[str, tuple[Any, Any]]:
 
 
 def peers() -> None:
-    """`dense`, and FlexAttention compiled, beside `tiled`."""
+    """`dense`, and FlexAttention compiled, beside `tiled`: each formula in a process of its own."""
+    rows = {}
+    print(f"{'N 4096':22} {'tiled':>9} {'dense / tiled':>14} {'flex / tiled':>13}")
+    for name in zoo.ENTRIES:
+        found = json.loads(subprocess.check_output([sys.executable, __file__, "peer", name]).splitlines()[-1])
+        rows[name] = {peer: found[peer] / found["tiled"] for peer in found if peer != "tiled"}
+        flex = f"{rows[name]['flex']:13.1f}" if "flex" in rows[name] else f"{'cannot say it':>13}"
+        print(f"{name:22} {1e3 * found['tiled']:6.0f} ms {rows[name]['dense']:14.1f} {flex}", flush=True)
+    keep("cpu", "peers", {"goal": "dense / tiled at least 3, flex / tiled above 1", "rows": rows}, "regard", "torch")
+
+
+def peer(name: str) -> None:
+    """The seconds of one formula on `tiled` and its peers, as JSON."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     q, k, v = vectors(N)
-    compiled = torch.compile(flex_attention)
-    others = _flex()
-    rows = {}
-    print(f"{'N 4096':22} {'tiled':>9} {'dense / tiled':>14} {'flex / tiled':>13}")
-    for name, entry in zoo.ENTRIES.items():
-        attention, read = entry.formula, tables(entry.formula, N)
-        runs = {
-            "tiled": timed(lambda a=attention, r=read: a(q, k, v, engine="tiled", **r)),
-            "dense": timed(lambda a=attention, r=read: a(q, k, v, engine="dense", **r)),
-        }
-        if name in others:
-            score, mask = others[name]
-            blocks = None if mask is None else create_block_mask(mask, None, None, N, N, device="cpu")
-            runs["flex"] = timed(lambda s=score, m=blocks: compiled(q, k, v, score_mod=s, block_mask=m))
-        found = in_turns(runs, 3)
-        rows[name] = {peer: found[peer] / found["tiled"] for peer in found if peer != "tiled"}
-        flex = f"{rows[name]['flex']:13.1f}" if "flex" in rows[name] else f"{'cannot say it':>13}"
-        print(f"{name:22} {1e3 * found['tiled']:6.0f} ms {rows[name]['dense']:14.1f} {flex}")
-    keep("cpu", "peers", {"goal": "dense / tiled at least 3, flex / tiled above 1", "rows": rows}, "regard", "torch")
+    attention = zoo.ENTRIES[name].formula
+    read = tables(attention, N)
+    runs = {
+        engine: timed(lambda engine=engine: attention(q, k, v, engine=engine, **read)) for engine in ("tiled", "dense")
+    }
+    if name in _flex():
+        score, mask = _flex()[name]
+        compiled = torch.compile(flex_attention)
+        blocks = None if mask is None else create_block_mask(mask, None, None, N, N, device="cpu")
+        runs["flex"] = timed(lambda: compiled(q, k, v, score_mod=score, block_mask=blocks))
+    print(json.dumps(in_turns(runs, 3)))
 
 
 # -- memory ----------------------------------------------------------------------------------------------------
@@ -276,9 +280,13 @@ PARTS = {"speed": speed, "peers": peers, "memory": memory, "calls": calls, "accu
 
 def main() -> None:
     """The parts that were asked for, or all."""
+    if sys.argv[1:2] == ["peer"]:
+        with torch.no_grad():
+            peer(sys.argv[2])
+        return
     for name in sys.argv[1:] or PARTS:
         print(f"-- {name}")
-        with torch.no_grad() if name in ("calls", "peers", "accuracy") else torch.enable_grad():
+        with torch.no_grad() if name in ("calls", "accuracy") else torch.enable_grad():
             PARTS[name]()
 
 

@@ -14,7 +14,7 @@ from ..select import keep, quotient
 if TYPE_CHECKING:
     from .matrices import Matrices
 
-ROWS = 2**22  # differences q − k held at once, in entries
+ROWS = 2**24  # differences q − k held at once, in entries: pieces that memory takes back whole
 
 
 class Dot:

@@ -18,9 +18,9 @@ from ...algebra.nodes import BATCH, HEAD, I, J
 from ..dropout import STEPS, Dropout
 from ..tables import refuse_range
 from ..vectors import reading
+from .calls import BITS
 from .kernel import SHIFT, Kernel, kernel
 from .run import Band, Run
-from .tape import BITS
 from .tiles import Block
 
 LOG2E = math.log2(math.e)

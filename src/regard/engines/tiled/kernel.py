@@ -18,8 +18,10 @@ import torch
 
 from ...algebra.formula import Formula
 from ...algebra.nodes import IsZero, Read
+from .buffers import Compiled, compiled
+from .calls import flushed
 from .program import Program, program
-from .tape import Compiled, Tape, Value, compiled, flushed
+from .tape import Tape, Value
 
 SHIFT = sympy.Symbol("shift")  # m of each row
 MASK = sympy.Symbol("mask")  # bits of the block

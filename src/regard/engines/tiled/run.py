@@ -16,10 +16,11 @@ from ...algebra.nodes import I
 from ..call import Call
 from ..reading import Reading, indices
 from ..vectors import Offsets, reading, vector
+from .calls import BITS
 from .kernel import MASK, Kernel, Variant
 from .pairs import Side, prepared
 from .program import program
-from .tape import BITS, Table
+from .tape import Table
 from .tiles import Block, Chunk, Schedule, Sizes, chunks, sizes
 
 SMALL = 2**16  # pairs below which looking for a bound costs more than it saves

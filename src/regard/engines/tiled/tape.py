@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -19,10 +18,9 @@ import torch
 from ...algebra.fold import Number, fold
 from ...algebra.functions import Elementary, Where
 from ...algebra.nodes import Node, Pair, Read
-from ..arrays import library
+from . import calls
 
 Kernel = Callable[..., Any]
-BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Tape:
         out = self._next()
         places = tuple(self.register(argument).place for argument in arguments)
         if self.whole_blocks.isdisjoint(places):  # of vectors alone: the result is spread over the block
-            kernel, options = _spread, {"kernel": kernel, "options": options}
+            kernel, options = calls.spread, {"kernel": kernel, "options": options}
         self.whole_blocks.add(out)
         self.steps.append(Step(kernel, out, places, options))
         return Value(out)
@@ -92,7 +90,9 @@ class Tape:
         """End a section: the engine may read these values now."""
         self.sections.append(len(self.steps))
         for value in read_later:
-            self.steps.append(Step(_nothing, value.place, (value.place,), {}))  # a reader, so that it lives until here
+            self.steps.append(
+                Step(calls.nothing, value.place, (value.place,), {})
+            )  # a reader, so that it lives until here
 
     def keep(self, *values: Value) -> None:
         """Values that the engine reads after the last step."""
@@ -180,30 +180,30 @@ class Tape:
 
     def whole(self, function: type[Elementary], *arguments: Any) -> Value:
         """A function without kernels of its own: computed as on any array, then copied."""
-        return self.record(_whole, *arguments, function=function)
+        return self.record(calls.whole, *arguments, function=function)
 
     def read(self, node: Read, indices: list[Any]) -> Any:
         table = self.bring(Table(node.table))
-        return self.record(_gather, table, *(self.plain(index) for index in indices))
+        return self.record(calls.gather, table, *(self.plain(index) for index in indices))
 
     def truth(self, value: bool) -> Any:
         return self.compare(0.0, "==", 0.0 if value else 1.0)
 
     def compare(self, left: Any, relation: str, right: Any) -> Any:
         compared = {"<=": torch.le, "<": torch.lt, ">=": torch.ge, ">": torch.gt}.get(relation, torch.eq)
-        return self.record(_compare, self.plain(left), self.plain(right), relation=compared)
+        return self.record(calls.compare, self.plain(left), self.plain(right), relation=compared)
 
     def given(self, name: str) -> Any:
         raise NotImplementedError(f"{name}: masks of the call are free of vectors")
 
     def both(self, parts: list[Any]) -> Any:
-        return self._chained(_and, parts)
+        return self._chained(calls.both, parts)
 
     def either(self, parts: list[Any]) -> Any:
-        return self._chained(_or, parts)
+        return self._chained(calls.either, parts)
 
     def negation(self, part: Any) -> Any:
-        return self.record(_not, part)
+        return self.record(calls.negation, part)
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
@@ -213,12 +213,11 @@ class Tape:
 
     def masked(self, value: Value, truth: Value) -> Value:
         """The value where the truth holds, 0 elsewhere."""
-        return self.record(_and, value, truth)
+        return self.record(calls.both, value, truth)
 
     def hidden(self, value: Value, truth: Value) -> Value:
         """The value where the truth holds, −∞ elsewhere."""
-        rest = self.record(_and, float("-inf"), self.negation(truth))
-        return self.record(_or, self.masked(value, truth), rest)
+        return self.record(calls.hide, value, truth)
 
     def _chained(self, kernel: Kernel, parts: list[Any]) -> Any:
         first, *others = parts
@@ -231,7 +230,7 @@ class Tape:
         other = None if b == 0.0 else self.masked(self.register(b), self.negation(condition))
         if taken is None or other is None:
             return other if taken is None else taken
-        return self.record(_or, taken, other)
+        return self.record(calls.either, taken, other)
 
 
 @dataclass(frozen=True)
@@ -251,118 +250,3 @@ class Table:
 
 def _split(value: Any) -> tuple[float, Any]:
     return (value.factor, value.value) if isinstance(value, Multiple) else (1.0, value)
-
-
-# -- kernels ---------------------------------------------------------------------------------------------------
-
-
-def _nothing(*_: Any, out: Any) -> None:
-    """A reader that does nothing."""
-
-
-def _spread(*arguments: Any, out: Any, kernel: Kernel, options: dict[str, Any]) -> None:
-    result = kernel(*arguments, out=None, **options)
-    (out if result.dtype == out.dtype else _bits(out)).copy_(result)
-
-
-def _bits(x: Any) -> Any:
-    return x.view(BITS[x.dtype]) if x is not None and x.dtype in BITS else x
-
-
-def _and(x: Any, y: Any, out: Any) -> Any:
-    return torch.bitwise_and(_bits(x), _bits(y), out=_bits(out))
-
-
-def _or(x: Any, y: Any, out: Any) -> Any:
-    return torch.bitwise_or(_bits(x), _bits(y), out=_bits(out))
-
-
-def _not(x: Any, out: Any) -> Any:
-    return torch.bitwise_not(_bits(x), out=_bits(out))
-
-
-def _compare(x: Any, y: Any, out: Any, relation: Any) -> Any:
-    bits = _bits(out)
-    if bits is None:
-        return relation(x, y).to(BITS[x.dtype]).neg_()
-    relation(x, y, out=bits)  # 0 or 1
-    return torch.neg(bits, out=bits)
-
-
-def flushed(x: Any, out: Any, lowest: float) -> Any:
-    """x, or −∞ where it is so low that 2^x would be a denormal number, which processors compute slowly."""
-    return torch.threshold_(out if x is out else out.copy_(x), lowest, float("-inf"))
-
-
-def _whole(*arguments: Any, out: Any, function: Any) -> Any:
-    result = function.array(library(arguments[0]), *arguments)
-    return result if out is None else out.copy_(result)
-
-
-def _gather(table: Any, *indices: Any, out: Any) -> Any:
-    places = [index.long().clamp_(0, size - 1) for index, size in zip(indices, table.shape, strict=True)]
-    return table[tuple(places)] if out is None else out.copy_(table[tuple(places)])
-
-
-# -- buffers ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A tape whose values have found their buffers."""
-
-    steps: tuple[tuple[Step, ...], ...]  # by section
-    places: dict[int, int]  # value: register
-    registers: int
-    brought: dict[Any, int]
-    constants: dict[float, int]
-    buffers: tuple[int, ...]  # the registers that are buffers
-
-    def place(self, value: Value) -> int:
-        return self.places[value.place]
-
-
-def compiled(tape: Tape) -> Compiled:
-    """Give every value a buffer, over one that nothing reads any more where there is one."""
-    last: dict[int, int] = {}
-    for number, step in enumerate(tape.steps):
-        last.update(dict.fromkeys(step.arguments, number))
-    last.update(dict.fromkeys(tape.kept, len(tape.steps)))
-    fixed = {*tape.brought.values(), *tape.constants.values()} - tape.filled
-    places = {place: number for number, place in enumerate(sorted(fixed))}
-    free: list[int] = []
-    count = len(places)
-
-    def fresh() -> int:
-        nonlocal count
-        if free:
-            return free.pop()
-        count += 1
-        return count - 1
-
-    for place in sorted(tape.filled):
-        places[place] = fresh()
-    made: list[Step] = []
-    for number, step in enumerate(tape.steps):
-        arguments = tuple(places[argument] for argument in step.arguments)
-        done = {a for a in step.arguments if last[a] == number and a not in fixed}
-        reader = step.kernel is _nothing
-        multi = step.kernel in (
-            _whole,
-            _gather,
-            _spread,
-        )  # these read arguments after they began to write: not over them
-        free += [] if multi else sorted((places[a] for a in done), reverse=True)
-        if not reader:
-            places[step.out] = fresh()
-        free += sorted((places[a] for a in done), reverse=True) if multi else []
-        if not reader and last.get(step.out) is None:
-            free.append(places[step.out])
-        made.append(Step(step.kernel, places[step.out], arguments, step.options))
-    cuts = [0, *tape.sections, len(made)]
-    sections = tuple(tuple(step for step in made[a:b] if step.kernel is not _nothing) for a, b in pairwise(cuts))
-    return Compiled(
-        sections, places, count, {s: places[p] for s, p in tape.brought.items()},
-        {number: places[p] for number, p in tape.constants.items()},
-        tuple(sorted({places[p] for p in places if p not in fixed})),
-    )  # fmt: skip
