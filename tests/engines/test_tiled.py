@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 import regard as rg
 from agreement import CALL, ENV, TROUBLE, close, roughness
-from regard import zoo
+from regard import dot, zoo
 from regard.engines.tiled import tiles
 from regard.example import example
 from strategies import Case, cases
@@ -87,3 +87,17 @@ def test_zoo(name: str) -> None:
     found = attention.vjp(q, k, v, torch.tensor(dy), engine="tiled", **tables)
     for a, b in zip([*found, *found.tables.values()], [*expected, *expected.tables.values()], strict=True):
         close(a, b, accuracy=1e-9)  # (eˢ − 1)² at s = 1e-6 keeps ten digits
+
+
+SPECIAL = [-np.inf, -1e30, -700.0, -30.0, -1.0, -1e-3, -0.0, 0.0, 1e-9, 0.5, 3.0, 40.0, 700.0, 1e30, np.inf, np.nan]
+NAMES = ["abs", "relu", "floor", "exp", "log", "sqrt", "tanh", "sigmoid", "softplus", "erf", "gelu", "cos", "sin"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_of_functions_at_special_numbers(name: str) -> None:
+    """One key and one value: y is the function of the key itself."""
+    attention = rg.Attention(weight=lambda s: getattr(rg, name)(s), score=dot)
+    one = torch.ones(len(SPECIAL), 1, 1, 1, dtype=torch.float64)
+    k = torch.tensor(SPECIAL, dtype=torch.float64).view(-1, 1, 1, 1)
+    found, expected = (attention(one, k, one, engine=engine) for engine in ("tiled", "dense"))
+    torch.testing.assert_close(found, expected, rtol=1e-14, atol=0, equal_nan=True)

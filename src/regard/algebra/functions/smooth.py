@@ -318,6 +318,11 @@ def gelu(x):
         return xp.where(x == -math.inf, xp.zeros_like(x), value)
 
     @classmethod
+    def block(cls, torch: Any, *arguments: Any) -> Any:
+        x = torch.clamp(arguments[0], min=-40.0)  # 0 · ∞ has no value
+        return torch.mul(torch.mul(x, 0.5), torch.add(torch.erf(torch.mul(x, math.sqrt(0.5))), 1.0))
+
+    @classmethod
     def bounds(cls, *arguments: Interval) -> Interval:
         ((low, high),) = arguments
         turn, value = cls.lowest

@@ -21,9 +21,10 @@ from .kernel import MASK, Kernel, Variant
 from .pairs import Side, prepared
 from .program import program
 from .tape import Table
-from .tiles import Block, Chunk, Schedule, Sizes, chunks, sizes
+from .tiles import Block, Chunk, Schedule, Sizes, chunks, sees_differences, sizes
 
 SMALL = 2**16  # pairs below which looking for a bound costs more than it saves
+SHARED = 8  # patterns of bits that are kept: a window has as many blocks in a band
 BOUND = 32.0  # |E| below which 2^E needs no shift: sums of many stay far from overflow, and none vanishes
 
 
@@ -68,6 +69,7 @@ class Run:
         self.is_bounded = self.is_finite and self._is_bounded()
         self._buffers: dict[int, Any] = {}
         self._views: dict[Any, list[Any]] = {}
+        self._shared: dict[Any, Any] = {}
 
     def _without_row_terms(self) -> Any:
         """Take out what cancels in every weight; what E loses by it, for the totals."""
@@ -153,10 +155,8 @@ class Run:
 
     def _brought(self, symbol: Any, band: Band, block: Block, full: Reading) -> Any:
         program, columns = self.program, slice(block.first, block.last)
-        if symbol == MASK:
-            return self._bits(program.truths[program.mask], full)
-        if symbol in program.truths:
-            return self._bits(program.truths[symbol], full)
+        if symbol == MASK or symbol in program.truths:
+            return self._bits(program.truths[program.mask if symbol == MASK else symbol], band, block, full)
         kind, node = program.vectors[symbol]
         if kind == Kind.COLUMN:
             part = self.chunk_of(self.vectors[symbol], band.chunk)
@@ -166,8 +166,15 @@ class Run:
             return offsets.block(band.last, block.first, band.height, block.last - block.first, band.chunk.heads)
         return full.array(full.real(fold(node, full, full.memo)))
 
-    def _bits(self, node: Any, full: Reading) -> Any:
-        return full.array(fold(node, full, full.memo)).to(BITS[self.dtype]).neg_()
+    def _bits(self, node: Any, band: Band, block: Block, full: Reading) -> Any:
+        """A truth of the block as bits; where it sees i − j alone, blocks on one diagonal share them."""
+        key = (node, band.last - block.first, band.height, block.last - block.first)
+        if key in self._shared:
+            return self._shared[key]
+        bits = full.array(fold(node, full, full.memo)).to(BITS[self.dtype]).neg_()
+        if sees_differences(node) and len(self._shared) < SHARED:
+            self._shared[key] = bits
+        return bits
 
     def reading(self, band: Band, block: Block) -> Reading:
         """The indices of a block, rows backwards."""

@@ -84,7 +84,7 @@ def sizes(call: Call) -> Sizes:
         chunk = min(count, call.group)
         rows = max(1, min(rows, pairs // max(1, columns * chunk)))
     more = pairs // max(1, chunk * columns)
-    rows = max(rows, min(call.queries, more // cell * cell, 4 * LIMITS.rows))
+    rows = max(rows, min(call.queries, more // cell * cell, 2 * LIMITS.rows))
     return Sizes(max(1, rows), max(1, columns), chunk, cell)
 
 
@@ -185,8 +185,9 @@ def _facts(formula: Formula) -> _Facts:
 @lru_cache(maxsize=65536)
 def _fixed(formula: Formula, rows: tuple[int, int], sizes: tuple[int, int, int], size: Sizes) -> tuple[Block, ...]:
     """The blocks of a mask of i, j and sizes alone: the same for every call."""
+    assert formula.mask is not None
     keys = sizes[2]
-    if not _sees_differences(formula):
+    if not sees_differences(formula.mask.node):
         known = dict(zip(("H", "d", "n"), sizes, strict=True))
         verdict = lambda a, b: formula.laws.block(rows, (a, b), sizes=known)  # noqa: E731
         return _joined(_halved(0, keys, size.cell, verdict), size.columns)
@@ -208,9 +209,9 @@ def _along_diagonal(
 
 
 @lru_cache(maxsize=512)
-def _sees_differences(formula: Formula) -> bool:
-    assert formula.mask is not None
-    return is_of_difference(formula.mask.node)
+def sees_differences(node: Any) -> bool:
+    """Whether a truth is one of i − j and sizes alone."""
+    return not dependencies(node) & {BATCH, HEAD} and not node.has(Read, Given) and is_of_difference(node)
 
 
 def _halved(first: int, last: int, cell: int, verdict: Any) -> Iterator[Block]:
