@@ -36,9 +36,9 @@ def circumstances(call: Call) -> tuple[Any, ...]:
         return ()
     torch, arrays = sys.modules["torch"], [x for x in (call.q, call.k, call.v) if x is not None]
     layouts = [x.stride(-1) == 1 for x in arrays]
-    learned = [torch.is_grad_enabled() and x.requires_grad for x in (*arrays, *call.tables.values())]
+    learned = torch.is_grad_enabled() and tuple(x.requires_grad for x in (*arrays, *call.tables.values()))
     cuda = torch.backends.cuda  # its switches count on the CPU, too
-    return (*layouts, *learned, cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.cudnn_sdp_enabled())
+    return (*layouts, learned, cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.cudnn_sdp_enabled())
 
 
 def refusal_by_value(call: Call) -> str | None:
@@ -124,7 +124,7 @@ def _path(call: Call, law: Reduction) -> Iterator[str]:
             yield "PyTorch would take its N × n path"
     elif device != "cpu":
         yield f"PyTorch does not say which path it takes on {device} before it runs"
-    elif not circumstances(call)[-1][0]:
+    elif not sys.modules["torch"].backends.cuda.flash_sdp_enabled():
         yield "PyTorch would take its N × n path"
 
 

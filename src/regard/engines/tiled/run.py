@@ -171,8 +171,10 @@ class Run:
         key = (node, band.last - block.first, band.height, block.last - block.first)
         if key in self._shared:
             return self._shared[key]
-        bits = full.array(fold(node, full, full.memo)).to(BITS[self.dtype]).neg_()
-        if sees_differences(node) and len(self._shared) < SHARED:
+        truths = full.array(fold(node, full, full.memo))
+        along = sees_differences(node)
+        bits = (truths[:1] if along else truths).to(BITS[self.dtype]).neg_()  # a chunk's batches start at one place
+        if along and len(self._shared) < SHARED:
             self._shared[key] = bits
         return bits
 
