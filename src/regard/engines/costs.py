@@ -1,8 +1,8 @@
 """What a call costs: operations, bytes beside the arguments, and the time to expect.
 
-    seconds = call + block · blocks + pair · pairs · passes + product · multiplications
+    seconds = call + pair · pairs · passes + product · multiplications
 
-The four rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; float64 takes twice as
+The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; float64 takes twice as
 long. They are there to compare engines on one machine, and to tell a second from an hour.
 """
 
@@ -24,25 +24,22 @@ class Cost:
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds for each call, each block, each pair and pass over it, each multiplication."""
+    """Seconds for each call, each pair and pass over it, each multiplication."""
 
     call: float
-    block: float
     pair: float
     product: float
 
 
 RATES = {
-    "sdpa": Rates(5e-5, 0.0, 2e-10, 1.2e-11),
-    "tiled": Rates(4e-4, 6e-5, 5e-11, 1.3e-11),
-    "dense": Rates(3e-4, 0.0, 4e-9, 1.3e-11),
-    "python": Rates(1e-4, 0.0, 4e-6, 5e-8),
+    "sdpa": Rates(call=9.9e-5, pair=6.4e-10, product=9.5e-12),
+    "tiled": Rates(call=5.5e-4, pair=1.6e-10, product=1.2e-11),
+    "dense": Rates(call=3.7e-4, pair=0.0, product=7.5e-11),
+    "python": Rates(call=1.3e-4, pair=2.7e-5, product=2.9e-8),
 }
 
 
-def cost(
-    engine: str, call: Call, *, held: int, pairs: int | None = None, passes: int = 1, blocks: int = 0, extra: int = 0
-) -> Cost:
+def cost(engine: str, call: Call, *, held: int, pairs: int | None = None, passes: int = 1, extra: int = 0) -> Cost:
     """The cost of a call.
 
     held:   numbers beside the arguments
@@ -55,5 +52,5 @@ def cost(
     width = 0 if call.v is None else int(call.v.shape[3])
     products = pairs * (call.width + width + extra)
     rates, wide = RATES[engine], "64" in str(call.working_dtype)
-    seconds = rates.block * blocks + rates.pair * pairs * passes + rates.product * products
+    seconds = rates.pair * pairs * passes + rates.product * products
     return Cost(2 * products, held * (8 if wide else 4), rates.call + seconds * (1 + wide))

@@ -63,14 +63,13 @@ def cost(call: Call) -> Cost:
     held = BUFFERS * size.pairs + call.batch * call.heads * call.queries * (width + 2)
     if call.xp.name != "torch" or not call.xp.known(call.q):
         return costs.cost("tiled", call, held=held)
-    pairs = blocks = 0
+    pairs = 0
     schedule = Schedule(call, size)
     for chunk in chunks(call, size.chunk):
         for band in schedule.bands:
             for block in schedule.blocks(chunk, band):
                 pairs += chunk.count * (band.stop - band.start) * (block.last - block.first)
-                blocks += 1
-    return costs.cost("tiled", call, held=held, pairs=pairs, passes=_passes(call), blocks=blocks)
+    return costs.cost("tiled", call, held=held, pairs=pairs, passes=_passes(call))
 
 
 def _passes(call: Call) -> int:
