@@ -18,7 +18,7 @@ from .algebra.symbols import d, dot, sqrt
 from .algebra.weights import Weight, softmax
 from .engines.arrays import as_array, is_array, library
 from .engines.call import Call, prepare
-from .engines.graph import FUNCTIONS, is_traced, node
+from .engines.graph import FUNCTIONS, be_ready, is_traced, node
 from .engines.plan import Plan, choose, engine_for
 from .trace import Trace
 
@@ -57,6 +57,7 @@ class Attention(Formula):
     def __init__(self, score: object = dot / sqrt(d), weight: object = softmax, mask: object = None) -> None:
         super().__init__(score, weight, mask)
         object.__setattr__(self, "text", repr(self))  # what a compiler's graph holds of it
+        be_ready()
 
     def __call__(
         self,

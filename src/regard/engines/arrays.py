@@ -135,7 +135,8 @@ class Torch(Library):
         return bool(self.xp.amp.is_autocast_available(device) and self.xp.is_autocast_enabled(device))
 
     def known(self, x: Any) -> bool:
-        return not (self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))
+        traced = type(x).__name__ in ("FakeTensor", "FunctionalTensor")  # not every version says that it is compiling
+        return not (traced or self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))
 
     def is_mapped(self, x: Any) -> bool:
         from torch._C._functorch import is_batchedtensor  # PyTorch has no public way to ask

@@ -18,6 +18,12 @@ def is_traced() -> bool:
     return torch is not None and bool(torch.compiler.is_dynamo_compiling())
 
 
+def be_ready() -> None:
+    """Let Dynamo know of the node before it traces one: older ones do not hear of it while they trace."""
+    if "torch" in sys.modules:
+        from . import compiled  # noqa: F401
+
+
 def node(function: str, *arguments: Any, **options: Any) -> Any:
     """The result of a function that was entered into FUNCTIONS, as one node of the graph."""
     from .compiled import run
