@@ -114,7 +114,10 @@ SLOPES = [2 ** (-8 * (h + 1) / HEADS) for h in range(HEADS)]
 def _flex() -> dict[str, tuple[Any, Any]]:
     """score_mod and mask_mod of the formulas that FlexAttention can say."""
     slopes, bias = torch.tensor(SLOPES), torch.randn(HEADS, 1023)
-    causal = lambda b, h, i, j: i >= j  # noqa: E731
+
+    def causal(b: Any, h: Any, i: Any, j: Any) -> Any:  # noqa: ARG001 - FlexAttention's signature
+        return i >= j
+
     return {
         "scaled_dot": (None, None),
         "causal_dot": (None, causal),

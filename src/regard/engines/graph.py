@@ -21,7 +21,7 @@ def is_traced() -> bool:
 def be_ready() -> None:
     """Let Dynamo know of the node before it traces one: older ones do not hear of it while they trace."""
     if "torch" in sys.modules:
-        from . import compiled  # noqa: F401
+        from . import compiled  # noqa: F401 - its import is what Dynamo must hear of
 
 
 def node(function: str, *arguments: Any, **options: Any) -> Any:

@@ -99,7 +99,19 @@ torch.library.register_fake("regard::tiled_backward", _backward_shapes, lib=LIBR
 # -- its gradient ----------------------------------------------------------------------------------------------
 
 
-class Tiled(torch.autograd.Function):  # type: ignore[misc]
+class Once(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's classes are Any here
+    """A function that torch.func cannot map, nor differentiate forwards."""
+
+    @staticmethod
+    def vmap(*_: Any) -> NoReturn:
+        _refuse("vmap")
+
+    @staticmethod
+    def jvp(*_: Any) -> NoReturn:
+        _refuse("jvp")
+
+
+class Tiled(Once):
     """y and log Z (or Z) of a call, and what the backward pass needs: m and Z of each row."""
 
     @staticmethod
@@ -125,16 +137,8 @@ class Tiled(torch.autograd.Function):  # type: ignore[misc]
         gradients = iter(rest)
         return dq, dk, dv, None, None, None, None, *(next(gradients) if wants else None for wants in wanted)
 
-    @staticmethod
-    def vmap(*_: Any) -> NoReturn:
-        _refuse("vmap")
 
-    @staticmethod
-    def jvp(*_: Any) -> NoReturn:
-        _refuse("jvp")
-
-
-class Pull(torch.autograd.Function):  # type: ignore[misc]
+class Pull(Once):
     """The backward pass, which is not differentiable itself and says so."""
 
     @staticmethod
@@ -150,14 +154,6 @@ class Pull(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *_: Any) -> NoReturn:
         _refuse("double backward")
-
-    @staticmethod
-    def vmap(*_: Any) -> NoReturn:
-        _refuse("vmap")
-
-    @staticmethod
-    def jvp(*_: Any) -> NoReturn:
-        _refuse("jvp")
 
 
 def attended(call: Call) -> tuple[Any, Any, Streamed]:

@@ -12,7 +12,7 @@ import torch
 from ...algebra.fold import fold
 from ...algebra.intervals import ANY, Intervals
 from ...algebra.laws import Kind
-from ...algebra.nodes import I
+from ...algebra.nodes import BATCH, HEAD, I, J, Read
 from ..call import Call
 from ..reading import Reading, indices
 from ..vectors import Offsets, reading, vector
@@ -23,6 +23,7 @@ from .program import program
 from .tape import Table
 from .tiles import Block, Chunk, Schedule, Sizes, chunks, sees_differences, sizes
 
+WHOLE_AXES = (BATCH, HEAD, I, J)
 SMALL = 2**16  # pairs below which looking for a bound costs more than it saves
 SHARED = 8  # patterns of bits that are kept: a window has as many blocks in a band
 BOUND = 32.0  # |E| below which 2^E needs no shift: sums of many stay far from overflow, and none vanishes
@@ -228,9 +229,25 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockReading(Reading):
-    """The indices of one block; a table read at its own place there is a slice, not a gather."""
+    """The indices of one block, rows backwards; what the call gives for every pair is cut to it, not gathered."""
 
     part: tuple[slice, slice, slice, slice]
+
+    def read(self, node: Read, indices: list[Any]) -> Any:
+        """A matrix of the call, table[b, h, i, j] or with fewer of them, is cut where the block stands inside it."""
+        axes = [WHOLE_AXES.index(index) for index in node.indices if index in WHOLE_AXES]
+        table, first = self.call.tables[node.table], int(self.call.start[self.part[0].start])
+        ends = [
+            (part.start + first * (axis == 2), part.stop + first * (axis == 2)) for axis, part in enumerate(self.part)
+        ]
+        inside = all(
+            ends[axis][0] >= 0 and ends[axis][1] <= size for axis, size in zip(axes, table.shape, strict=False)
+        )
+        if len(axes) != len(node.indices) or axes != sorted(set(axes)) or not axes or not inside:
+            return super().read(node, indices)
+        cut = table[tuple(slice(*ends[axis]) for axis in axes)]
+        four = cut[tuple(slice(None) if axis in axes else None for axis in range(4))]
+        return four.flip(2) if 2 in axes else four
 
     def given(self, name: str) -> Any:
         batch, heads, rows, columns = self.part

@@ -189,13 +189,13 @@ def _fixed(formula: Formula, rows: tuple[int, int], sizes: tuple[int, int, int],
     keys = sizes[2]
     if not sees_differences(formula.mask.node):
         known = dict(zip(("H", "d", "n"), sizes, strict=True))
-        verdict = lambda a, b: formula.laws.block(rows, (a, b), sizes=known)  # noqa: E731
-        return _joined(_halved(0, keys, size.cell, verdict), size.columns)
+        pieces = _halved(0, keys, size.cell, lambda a, b: formula.laws.block(rows, (a, b), sizes=known))
+        return _joined(pieces, size.columns)
     first, last = rows
     farthest = max(abs(first), abs(last), keys, size.cell)
     reach = size.cell << math.ceil(math.log2(farthest / size.cell))
-    pieces = _along_diagonal(formula, last - first, reach, sizes, size.cell)
-    clipped = (Block(max(p.first + first, 0), min(p.last + first, keys), p.masked) for p in pieces)
+    alike = _along_diagonal(formula, last - first, reach, sizes, size.cell)
+    clipped = (Block(max(p.first + first, 0), min(p.last + first, keys), p.masked) for p in alike)
     return _joined((piece for piece in clipped if piece.first < piece.last), size.columns)
 
 
