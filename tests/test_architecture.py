@@ -4,7 +4,7 @@ claims  course  experiments  tour  cli              on top
    zoo  nn  hf  diagnosis  viewer  train            use the public Attention
               attention                             joins
     engines.plan ── one engine, another engine      never each other
-    engines.reading ── engines.call ── engines.arrays      the door, and formulas read as arrays
+    engines.reading ── engines.call      geometry  inputs      the door, and what comes before attention
                algebra                              imports nothing of ours
 """
 
@@ -25,24 +25,21 @@ import regard
 # -- the diagram -----------------------------------------------------------------------------------------------
 
 ENGINES = "engines.python engines.dense engines.tiled engines.sdpa engines.triton engines.linear engines.ring".split()
-DOOR = [
-    f"engines.{part}"
-    for part in "arrays call tables dropout select reading scatter vectors costs graph compiled".split()
-]
+DOOR = [f"engines.{part}" for part in "call tables dropout select reading scatter vectors costs graph compiled".split()]
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
+    "_arrays": ["algebra"],
     "algebra": [],
     "geometry": ["algebra"],
     "inputs": ["algebra"],
     "engines": [],
-    "engines.arrays": ["algebra"],
-    "engines.call": ["algebra", "engines.arrays", "engines.dropout", "engines.tables"],
-    "engines.tables": ["algebra", "engines.arrays", "engines.call"],
+    "engines.call": ["algebra", "engines.dropout", "engines.tables"],
+    "engines.tables": ["algebra", "engines.call"],
     "engines.costs": ["engines.call"],
     "engines.graph": ["engines.compiled"],
     "engines.compiled": ["engines.graph"],
-    "engines.select": ["engines.arrays"],
+    "engines.select": [],
     **{f"engines.{part}": ["algebra", *DOOR] for part in "dropout reading scatter vectors".split()},
     **{engine: ["algebra", *DOOR] for engine in ENGINES},
     "engines.plan": ["algebra", *DOOR, "engines", *ENGINES],
@@ -59,9 +56,11 @@ ARROWS: dict[str, list[str]] = {
     "viewer": ["algebra", "attention", "hf"],
 }
 TOP = "claims course experiments terminal tour cli __main__".split()  # import all above, and those to their left
-ANYWHERE = ["", "_shapes"]  # the package itself (names, version), and the names of shapes
+ANYWHERE = ["", "_shapes", "_arrays"]  # the package itself (names, version), names of shapes, and array libraries
 
-OPTIONAL = {"torch", "triton", "jax", "jaxtyping", "transformers", "typer", "rich"}  # never needed by an import
+OPTIONAL = set(  # never needed by an import
+    "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers".split()
+)
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
     "cli": {"rich", "typer"},
@@ -141,7 +140,7 @@ def _file(module: str) -> Path:
 def allowed(place: str) -> set[str]:
     if place in TOP:
         return {*ARROWS, *TOP[: TOP.index(place)], *ANYWHERE, place}
-    return {*ARROWS[place], *ANYWHERE, place}
+    return {*ARROWS[place], *ANYWHERE, place} - ({"_arrays"} if place == "algebra" else set())
 
 
 # -- what must hold --------------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ._arrays import as_array, is_array, library
 from .algebra.errors import CallError, KindError
 from .algebra.expressions import Expression, Mask
 from .algebra.formula import Formula
 from .algebra.parsing import parse as parse_value
 from .algebra.symbols import d, dot, sqrt
 from .algebra.weights import Weight, softmax
-from .engines.arrays import as_array, is_array, library
 from .engines.call import Call, prepare
 from .engines.graph import FUNCTIONS, be_ready, is_traced, node
 from .engines.plan import Plan, choose, engine_for

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._arrays import as_array, is_array, library
 from .algebra.errors import CallError, KindError
 from .algebra.masks import causal, given
 from .algebra.symbols import b, d, dot, h, i, j, sqrt, table
 from .algebra.weights import softmax
 from .attention import Attention
-from .engines.arrays import as_array, is_array, library
 from .engines.graph import FUNCTIONS, is_traced, node
 
 

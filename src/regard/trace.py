@@ -85,6 +85,6 @@ class Trace:
 
 
 def _as_array(value: Any) -> Any:
-    from .engines.arrays import as_array
+    from ._arrays import as_array
 
     return as_array(value, "step")

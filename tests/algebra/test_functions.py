@@ -14,12 +14,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard._arrays import library
 from regard.algebra.canonical import canonical
 from regard.algebra.fold import fold
 from regard.algebra.functions import FUNCTIONS, Elementary
 from regard.algebra.intervals import Intervals
 from regard.algebra.nodes import SCORE
-from regard.engines.arrays import library
 
 X = SCORE
 POINTS = [-40.0, -3.3, -1.0, -0.7, -0.1, 0.2, 0.5, 1.0, 2.6, 31.0]

@@ -14,7 +14,7 @@ import torch
 
 import regard as rg
 from regard import causal, dot, exp, h, i, j, share, sigmoid, table
-from regard.engines.arrays import library
+from regard._arrays import library
 from regard.engines.dropout import STEPS, Dropout
 
 NUMPY = library(np.zeros(1))

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Library, as_array, is_array, library
 from ..algebra.errors import CallError, KindError
 from ..algebra.formula import Formula
-from .arrays import Library, as_array, is_array, library
 from .dropout import Dropout, asked
 from .tables import check_metrics, laid_out
 

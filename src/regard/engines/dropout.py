@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._arrays import Library, is_array, library
 from ..algebra.errors import CallError
-from .arrays import Library, is_array, library
 
 STEPS = ((16, 0x7FEB352D), (15, 0x846CA68B - 2**32))  # `mix`: x ← (x ⊕ (x >> shift)) · factor; of lowbias32
 LAST = 16  # a hash that is xored with another also needs good low bits: x ← x ⊕ (x >> LAST)

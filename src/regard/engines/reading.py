@@ -1,20 +1,19 @@
-"""The algebra of arrays: what each symbol, table and function of a formula is for one call."""
+"""A formula read as arrays: what each symbol and table of it is for one call."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add, mul
 from typing import Any
 
+from .._arrays import Library
+from ..algebra.arithmetic import Arithmetic
 from ..algebra.errors import TableError
-from ..algebra.fold import Number, fold
-from ..algebra.functions import Elementary, Where
-from ..algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Node, Pair, Read
+from ..algebra.fold import fold
+from ..algebra.functions import Where
+from ..algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Pair, Read
 from ..algebra.weights import Term
-from .arrays import Library
 from .call import Call
 from .select import keep
 
@@ -22,8 +21,8 @@ WHOLE = slice(None)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A formula read as arrays over a part of a call: what each symbol, table and function is there.
+class Reading(Arithmetic):
+    """A formula read as arrays over a part of a call: what each symbol and table is there.
 
     Every index is an array of four axes (batch, heads, rows, columns) with size 1 where it does not vary, so that a
     value has the shape of what it depends on. An engine adds the pairs of vectors.
@@ -44,43 +43,21 @@ class Reading:
     def real_dtype(self) -> Any:
         return self.call.working_dtype if self.dtype is None else self.dtype
 
-    # -- the fold ----------------------------------------------------------------------------------------------
+    @property
+    def integer_dtype(self) -> Any:
+        return self.symbols[J].dtype
 
-    def number(self, value: Number) -> Any:
-        return value if isinstance(value, int) and abs(value) < 2**63 else float(value)
+    @property
+    def device(self) -> Any:
+        return self.xp.device(self.call.q)
+
+    # -- the fold ----------------------------------------------------------------------------------------------
 
     def symbol(self, symbol: Any) -> Any:
         return self.symbols[symbol]
 
     def pair(self, pair: Pair) -> Any:
         raise NotImplementedError(f"{pair}: this reading has no vectors")
-
-    def sum(self, terms: list[Any]) -> Any:
-        return reduce(add, self._alike(terms))
-
-    def product(self, coefficient: Number, above: list[Any], below: list[Any]) -> Any:
-        coefficient = self.number(coefficient)
-        if not below and all(map(self._is_integer, [coefficient, *above])):
-            return reduce(mul, self._alike([coefficient, *above]))
-        value = reduce(mul, map(self.real, above), 1.0) * float(coefficient)
-        return reduce(lambda x, y: _divided(x, self.real(y)), below, value)
-
-    def power(self, base: Any, exponent: Any) -> Any:
-        if isinstance(exponent, int) and exponent > 0 and self._is_integer(base):
-            return base**exponent
-        base, exponent = self.real(base), self.real(exponent)
-        if isinstance(base, float) and isinstance(exponent, float):
-            base = self.array(base)
-        if isinstance(exponent, float) and 0 < exponent < 1:  # no automatic derivative may meet 0 here
-            zero = base == 0
-            return self.xp.where(zero, self.xp.zeros_like(base), self.xp.where(zero, 1.0, base) ** exponent)
-        return base**exponent
-
-    def apply(self, function: type[Node], arguments: list[Any]) -> Any:
-        assert issubclass(function, Elementary)
-        truths, values = (arguments[:1], arguments[1:]) if function is Where else ([], arguments)
-        values = self._alike(values) if function.keeps_integers else [self.real(value) for value in values]
-        return function.array(self.xp, *map(self.array, truths), *map(self.array, values))
 
     def choose(self, node: Any, memo: dict[Any, Any]) -> Any:
         """where(c, a, b), with leaves that count only in the branch that is taken: no other reaches a gradient."""
@@ -99,34 +76,8 @@ class Reading:
         value = table[tuple(self.place(node, axis) for axis in range(len(indices)))]
         return self._where_live(value)
 
-    def truth(self, value: bool) -> Any:
-        return value
-
-    def compare(self, left: Any, relation: str, right: Any) -> Any:
-        left, right = (self.array(side) for side in self._alike([left, right]))
-        match relation:
-            case "<=":
-                return left <= right
-            case "<":
-                return left < right
-            case ">=":
-                return left >= right
-            case ">":
-                return left > right
-            case _:
-                return left == right
-
     def given(self, name: str) -> Any:
         return self.call.tables[name]
-
-    def both(self, parts: list[Any]) -> Any:
-        return reduce(lambda x, y: x & y, parts)
-
-    def either(self, parts: list[Any]) -> Any:
-        return reduce(lambda x, y: x | y, parts)
-
-    def negation(self, part: Any) -> Any:
-        return ~self.array(part)
 
     def value(self, node: Any) -> Any:
         """The value of an expression or truth, in the shape of what it depends on."""
@@ -178,33 +129,8 @@ class Reading:
     def index(self, read: Read, axis: int) -> Any:
         """The index as written, (B or 1, H or 1, N or 1, n or 1)."""
         value = self.array(fold(read.indices[axis], self, self.memo))
-        value = value if self.xp.is_integer(value) else self.xp.astype(value, self.symbols[J].dtype)
+        value = value if self.xp.is_integer(value) else self.xp.astype(value, self.integer_dtype)
         return self.xp.reshape(value, (1, 1, 1, 1)) if value.ndim == 0 else value
-
-    def real(self, value: Any) -> Any:
-        if isinstance(value, int | float):
-            return float(value)
-        return value if self.xp.is_real(value) else self.xp.astype(value, self.real_dtype)
-
-    def array(self, value: Any) -> Any:
-        if not isinstance(value, bool | int | float):
-            return value
-        dtype = self.real_dtype if isinstance(value, float) else None
-        return self.xp.asarray(value, dtype=dtype, device=self.xp.device(self.call.q))
-
-    def _is_integer(self, value: Any) -> bool:
-        return isinstance(value, int) if isinstance(value, int | float) else not self.xp.is_real(value)
-
-    def _alike(self, values: list[Any]) -> list[Any]:
-        """All integers if all of them are, otherwise all real."""
-        if not all(map(self._is_integer, values)):
-            return [self.real(value) for value in values]
-        return [self._counted(value) for value in values]
-
-    def _counted(self, value: Any) -> Any:
-        """An integer as it is, and a truth as 0 or 1."""
-        whole = isinstance(value, int) or self.xp.is_integer(value)
-        return value if whole else self.xp.astype(value, self.symbols[J].dtype)
 
 
 def indices(
@@ -225,10 +151,3 @@ def indices(
         HEADS: call.heads, WIDTH: call.width, KEYS: call.keys,
     }  # fmt: skip
     return symbols, tuple(int(part.shape[0]) for part in (b, h, i, j))
-
-
-def _divided(x: Any, y: Any) -> Any:
-    """x / y by the rules of IEEE 754, also for two plain numbers."""
-    if isinstance(x, float) and isinstance(y, float) and y == 0:
-        return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1.0, y)
-    return x / y

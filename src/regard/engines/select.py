@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._arrays import Library
 from .._shapes import Array, Bool, Float
-from .arrays import Library
 
 
 def quotient(xp: Library, psi: Any, total: Any) -> Any:

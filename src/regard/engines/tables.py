@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .._arrays import is_array, library
 from ..algebra.errors import CallError, KindError, TableError
 from ..algebra.expressions import Expression
 from ..algebra.nodes import Read
-from .arrays import is_array, library
 
 if TYPE_CHECKING:
     from .call import Call

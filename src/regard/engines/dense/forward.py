@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from ..._arrays import Library
 from ..._shapes import Array, Bool, Float
 from ...algebra.errors import CallError
 from ...algebra.fold import fold
 from ...algebra.nodes import BATCH, HEAD, SCORE, I, J
 from ...algebra.weights import Term, Weight
-from ..arrays import Library
 from ..call import AXIS, Call
 from ..select import keep, mix, quotient
 from ..tables import refuse_range

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..._arrays import Library
 from ...algebra.nodes import Pair
-from ..arrays import Library
 from ..call import Call
 from ..reading import Reading, indices
 from ..select import keep, mix, mix_back

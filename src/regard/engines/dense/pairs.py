@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ..._arrays import Library
 from ..._shapes import Array, Float
 from ...algebra.functions import Sqrt
 from ...algebra.nodes import Pair
-from ..arrays import Library
 from ..select import keep, quotient
 
 if TYPE_CHECKING:

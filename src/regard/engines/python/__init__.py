@@ -10,8 +10,8 @@ G query heads read one key head. Dropout multiplies each w by f[b,h,i,j]: 1/(1âˆ
 
 from __future__ import annotations
 
+from ..._arrays import is_array
 from .. import costs
-from ..arrays import is_array
 from ..call import Call
 from ..costs import Cost
 from .backward import vjp

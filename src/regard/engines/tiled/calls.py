@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..arrays import library
+from ..._arrays import library
 
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 

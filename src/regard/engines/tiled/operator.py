@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 
 import torch
 
+from ..._arrays import library
 from ...algebra.errors import EngineError
 from ...algebra.formula import Formula
 from ...algebra.parsing import parse as parsed
-from ..arrays import library
 from ..call import Call
 from ..dropout import Dropout
 from .backward import pull

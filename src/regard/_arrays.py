@@ -10,7 +10,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from ..algebra.errors import CallError, KindError
+from .algebra.errors import CallError, KindError
 
 
 class Library:

@@ -1,0 +1,26 @@
+"""Elements to vectors: what stands before attention.
+
+    patches    an image as a matrix, one row for each patch, and back
+    tokens     a text as integers: characters, words, byte pairs; embeddings turn them into vectors
+    positions  where an element stands: added to the vectors, applied to q and k, or added to the score
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOME: dict[str, str] = {}
+_NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
+
+__all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(f".{_NAMES[name]}", __name__), name)
+    raise AttributeError(f"module 'regard.inputs' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
