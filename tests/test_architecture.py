@@ -64,6 +64,7 @@ OPTIONAL = set(  # never needed by an import
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
     "cli": {"rich", "typer"},
+    "geometry.whitened": {"sklearn"},
     "terminal": {"rich"},
 }
 

@@ -80,6 +80,19 @@ class Library:
         """Where the array lies."""
         return array_api_compat.device(x)
 
+    def is_accelerated(self, x: Any) -> bool:
+        """Whether the array lies on an accelerator, which takes large pieces."""
+        return False
+
+    def kth_largest(self, x: Any, k: int) -> Any:
+        """The k-th largest number of each column of a matrix; NaN counts as largest."""
+        return self.xp.sort(x, axis=0)[x.shape[0] - k, :]
+
+    def product_error(self, x: Any, width: int) -> float:
+        """γ: a matrix product of such numbers, of this inner width, is off by at most γ ‖row‖ ‖column‖."""
+        u = float(self.xp.finfo(x.dtype).eps) / 2
+        return width * u / (1 - width * u)
+
 
 class NumPy(Library):
     """NumPy: the oracle."""
@@ -103,6 +116,9 @@ class NumPy(Library):
 
     def working_dtype(self, dtype: Any) -> Any:
         return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+
+    def kth_largest(self, x: Any, k: int) -> Any:
+        return np.partition(x, x.shape[0] - k, axis=0)[x.shape[0] - k, :]
 
 
 class Torch(Library):
@@ -137,6 +153,16 @@ class Torch(Library):
     def known(self, x: Any) -> bool:
         traced = type(x).__name__ in ("FakeTensor", "FunctionalTensor")  # not every version says that it is compiling
         return not (traced or self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))
+
+    def is_accelerated(self, x: Any) -> bool:
+        return bool(x.device.type != "cpu")
+
+    def kth_largest(self, x: Any, k: int) -> Any:
+        return self.xp.topk(x, k, dim=0).values[-1, :]
+
+    def product_error(self, x: Any, width: int) -> float:
+        reduced = x.dtype == self.xp.float32 and self.xp.get_float32_matmul_precision() != "highest"
+        return super().product_error(x, width) + (2**-7 if reduced else 0.0)  # factors may be rounded to bfloat16
 
     def is_mapped(self, x: Any) -> bool:
         from torch._C._functorch import is_batchedtensor  # PyTorch has no public way to ask

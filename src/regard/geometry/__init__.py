@@ -26,6 +26,7 @@ _HOME = {
     "whitened": "Whitening",
     "mahalanobis": "Mahalanobis",
     "bilinear": "BilinearForm Contribution Signature",
+    "nearest": "Found search",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 

@@ -20,6 +20,7 @@ from .._shapes import Array, Float
 from ..algebra.errors import CallError
 from ..algebra.expressions import Expression
 from ..algebra.symbols import dot, table
+from .products import rows
 from .spectrum import axes
 from .vectors import pair, refuse_wild, together
 
@@ -61,7 +62,7 @@ class BilinearForm:
 
     def __post_init__(self) -> None:
         xp, (matrix,) = together(matrix=self.matrix)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
             raise CallError(f"matrix: square, one row and one column for each entry; got {tuple(matrix.shape)}")
         refuse_wild(xp, matrix, "matrix")
         object.__setattr__(self, "matrix", matrix)
@@ -93,7 +94,8 @@ class BilinearForm:
     @cached_property
     def asymmetry(self) -> float:
         """‖T‖ / ‖M‖: 0 for a symmetric matrix, 1 for one that only tells directions apart; 0 where M = 0."""
-        size, apart = (float(self._xp.linalg.matrix_norm(part)) for part in (self.matrix, self.antisymmetric))
+        xp, parts = self._xp, (self.matrix, self.antisymmetric)
+        size, apart = (float(xp.linalg.matrix_norm(xp.constant(part))) for part in parts)
         return apart / size if size else 0.0
 
     @cached_property
@@ -130,23 +132,23 @@ class BilinearForm:
 
     def __call__(self, x: Any, y: Any) -> Float[Array, ...]:
         """xᵀ M y, along the last axis."""
-        xp, x, y = self._pair(x, y)
-        return xp.sum((x @ self.matrix) * y, axis=-1)
+        xp, x, y, matrix = self._pair(x, y)
+        return xp.sum((x @ matrix) * y, axis=-1)
 
     def scores(self, x: Any, y: Any = None) -> Float[Array, "... n m"]:
         """x_nᵀ M y_m for every row of x, which asks, and every row of y, which answers: X M Yᵀ."""
-        xp, x, y = self._pair(x, x if y is None else y)
-        return x @ self.matrix @ xp.matrix_transpose(y)
+        xp, x, y, matrix = self._pair(*rows(x, y)[1:])
+        return x @ matrix @ xp.matrix_transpose(y)
 
     def contribution(self, x: Any, y: Any) -> Contribution:
         """What the pair x, y makes of the form: by direction, by entries, by ranks."""
-        _, x, y = self._pair(x, y)
-        u, sizes, v = self.terms
+        xp, x, y, matrix = self._pair(x, y)
+        u, sizes, v = (xp.astype(part, matrix.dtype, copy=False) for part in self.terms)
         return Contribution(
             score=self(x, y),
             symmetric=BilinearForm(self.symmetric)(x, y),
             antisymmetric=BilinearForm(self.antisymmetric)(x, y),
-            entries=x[..., :, None] * self.matrix * y[..., None, :],
+            entries=x[..., :, None] * matrix * y[..., None, :],
             terms=sizes * (x @ u) * (y @ v),
         )
 
@@ -172,9 +174,9 @@ class BilinearForm:
         """Values that are 0 come out as large as this."""
         return self._xp.max(sizes) * self.matrix.shape[0] * float(self._xp.finfo(sizes.dtype).eps)
 
-    def _pair(self, x: Any, y: Any) -> tuple[Library, Any, Any]:
+    def _pair(self, x: Any, y: Any) -> tuple[Library, Any, Any, Any]:
         xp, x, y = pair(x, y)
-        _, (x, y, _) = together(x=x, y=y, matrix=self.matrix)
-        if x.shape[-1] != self.matrix.shape[0]:
-            raise CallError(f"x, y: vectors of width {self.matrix.shape[0]}, as the matrix; got {tuple(x.shape)}")
-        return xp, x, y
+        _, (x, y, matrix) = together(x=x, y=y, matrix=self.matrix)
+        if x.shape[-1] != matrix.shape[0]:
+            raise CallError(f"x, y: vectors of width {matrix.shape[0]}, as the matrix; got {tuple(x.shape)}")
+        return xp, x, y, matrix

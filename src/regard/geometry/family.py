@@ -88,7 +88,7 @@ def _rotated(xp: Library, covariance: Any, rotation: Any) -> Any:
     if rotation.shape != covariance.shape:
         raise CallError(f"rotation: {tuple(covariance.shape)}, as the covariance; got {tuple(rotation.shape)}")
     identity = xp.eye(rotation.shape[0], dtype=rotation.dtype, device=xp.device(rotation))
-    apart = xp.max(xp.abs(rotation @ xp.matrix_transpose(rotation) - identity))
+    apart = xp.constant(xp.max(xp.abs(rotation @ xp.matrix_transpose(rotation) - identity)))
     if xp.is_true(~(apart < 1e3 * rotation.shape[0] * xp.finfo(rotation.dtype).eps)):
         raise CallError(f"rotation: an orthogonal matrix, R Rᵀ = I; got R Rᵀ off by {float(apart):.3g}")
     return rotation @ _pca(xp, covariance)

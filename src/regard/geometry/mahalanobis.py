@@ -19,7 +19,7 @@ from ..algebra.symbols import sqdist, table
 from . import products
 from .family import whitening
 from .shrinkage import shrunk
-from .vectors import symmetric, together
+from .vectors import pair, symmetric, together
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +63,20 @@ class Mahalanobis:
     def whiten(self, x: Any) -> Float[Array, "... d"]:
         """A x: where this metric is plain Euclidean distance."""
         xp, (x, matrix) = together(x=x, covariance=self.whitening)
-        if x.shape[-1] != matrix.shape[0]:
+        if not x.ndim or x.shape[-1] != matrix.shape[0]:
             raise CallError(f"x: vectors of width {matrix.shape[0]}, as the covariance; got {tuple(x.shape)}")
         return x @ xp.matrix_transpose(matrix)
 
     def distance(self, x: Any, y: Any) -> Float[Array, ...]:
         """‖A (x − y)‖, along the last axis."""
-        _, (x, y) = together(x=x, y=y)
+        _, x, y = pair(x, y)
         return products.norm(self.whiten(x - y))
 
     def distances(self, x: Any, y: Any = None) -> Float[Array, "... n m"]:
         """The distance of every row of x to every row of y; y is x unless said otherwise."""
-        return products.distances(self.whiten(x), None if y is None else self.whiten(y))
+        xp, x, y = products.rows(x, y)
+        origin = xp.sum(y, axis=-2, keepdims=True) / max(1, y.shape[-2])  # near both: whitened, they keep their digits
+        return products.distances(self.whiten(x - origin), self.whiten(y - origin))
 
     def score(self, name: str = "P") -> Expression:
         """−d²/2 as a score of the algebra, with the precision as table `name`.

@@ -14,7 +14,7 @@ from .._arrays import Library
 from .._shapes import Array, Float
 from ..algebra.errors import CallError
 from .products import cosines, gram
-from .vectors import rows
+from .vectors import cloud, together
 
 
 def expectation(x: Any, y: Any = None) -> Float[Array, "d e"]:
@@ -52,13 +52,15 @@ def correlation(x: Any, y: Any = None) -> Float[Array, "d e"]:
 
 
 def centred(xp: Library, x: Any) -> Any:
-    """X − μ."""
+    """X − μ, seen from the first row: so a column that does not vary is exactly 0."""
+    x = x - x[:1, :]
     return x - xp.mean(x, axis=0)
 
 
 def _drawings(x: Any, y: Any, least: int) -> tuple[Library, Any, Any]:
-    xp, x = rows(x, "x", least=least)
-    y = x if y is None else rows(y, "y", least=least)[1]
+    xp, x = cloud(x, "x", least=least)
+    y = x if y is None else cloud(y, "y", least=least)[1]
+    _, (x, y) = together(x=x, y=y)
     if x.shape[0] != y.shape[0]:
         raise CallError(f"x, y: as many rows, drawn together; got {x.shape[0]} and {y.shape[0]}")
     return xp, x, y

@@ -45,7 +45,7 @@ def norm(x: Any, metric: Any = None) -> Float[Array, ...]:
     xp, (x,) = together(x=x)
     scaled, scale = _scaled(xp, x)
     square = xp.sum(_through(xp, scaled, metric) * scaled, axis=-1)
-    return Sqrt.array(xp, _not_negative(xp, square, x.dtype)) * scale[..., 0]
+    return Sqrt.array(xp, _not_negative(xp, square, metric)) * scale[..., 0]
 
 
 def distance(x: Any, y: Any, metric: Any = None) -> Float[Array, ...]:
@@ -81,7 +81,9 @@ def angle(x: Any, y: Any, metric: Any = None) -> Float[Array, ...]:
     """
     xp, x, y = pair(x, y)
     u, v = unit(x, metric), unit(y, metric)
-    return 2 * xp.atan2(norm(u - v, metric), norm(u + v, metric))
+    apart, along = norm(u - v, metric), norm(u + v, metric)
+    nowhere = (apart == 0) & (along == 0)  # neither has a direction
+    return 2 * xp.atan2(*(xp.where(nowhere, xp.ones_like(side), side) for side in (apart, along)))
 
 
 def unit(x: Any, metric: Any = None) -> Float[Array, "... d"]:
@@ -103,13 +105,14 @@ def gram(x: Any, y: Any = None, metric: Any = None) -> Float[Array, "... n m"]:
     array([[1., 1.],
            [1., 2.]])
     """
-    xp, x, y = _rows(x, y)
-    return _through(xp, x, metric) @ xp.matrix_transpose(y)
+    xp, x, y = rows(x, y)
+    _, (x, y) = together(x=_through(xp, x, metric), y=y)
+    return x @ xp.matrix_transpose(y)
 
 
 def cosines(x: Any, y: Any = None, metric: Any = None) -> Float[Array, "... n m"]:
     """cos θ for every pair of rows; y is x unless said otherwise."""
-    xp, x, y = _rows(x, y)
+    xp, x, y = rows(x, y)
     return xp.clip(gram(unit(x, metric), unit(y, metric), metric), -1.0, 1.0)
 
 
@@ -118,7 +121,7 @@ def distances(x: Any, y: Any = None, metric: Any = None) -> Float[Array, "... n 
 
     y is x unless said otherwise. For the nearest rows of many, `search` holds no such matrix.
     """
-    xp, x, y = _rows(x, y)
+    xp, x, y = rows(x, y)
     return in_pieces(xp, lambda part: distance(part[..., :, None, :], y[..., None, :, :], metric), x, y)
 
 
@@ -132,19 +135,24 @@ def in_pieces(xp: Library, compare: Callable[[Any], Any], x: Any, y: Any) -> Any
 # -- the metric ------------------------------------------------------------------------------------------------
 
 
-def _rows(x: Any, y: Any) -> tuple[Library, Any, Any]:
+def rows(x: Any, y: Any) -> tuple[Library, Any, Any]:
+    """x and y with one vector in each row; y is x where it is None."""
     xp, x, y = pair(x, x if y is None else y)
     if x.ndim < 2 or y.ndim < 2:
         raise CallError(f"x, y: one vector in each row; got {tuple(x.shape)} and {tuple(y.shape)}")
     return xp, x, y
 
 
+def _matrix(metric: Any) -> Any:
+    """G, of a metric that may be an object."""
+    return symmetric(getattr(metric, "precision", metric), "metric")[1]
+
+
 def _through(xp: Library, x: Any, metric: Any) -> Any:
     """x G."""
     if metric is None:
         return x
-    _, matrix = symmetric(getattr(metric, "precision", metric), "metric")
-    _, (x, matrix) = together(x=x, metric=matrix)
+    _, (x, matrix) = together(x=x, metric=_matrix(metric))
     if matrix.shape[0] != x.shape[-1]:
         raise CallError(f"metric: {x.shape[-1]} × {x.shape[-1]} for vectors of that width; got {tuple(matrix.shape)}")
     return x @ matrix if x.ndim > 1 else xp.reshape(x[None, :] @ matrix, (-1,))
@@ -159,10 +167,13 @@ def _scaled(xp: Library, x: Any) -> tuple[Any, Any]:
     return x / scale, scale
 
 
-def _not_negative(xp: Library, square: Any, dtype: Any) -> Any:
-    """A squared length; below 0 by rounding it is 0, and by more it is no squared length."""
-    lowest = xp.min(square) if math.prod(square.shape) else square
-    if math.prod(square.shape) and xp.is_true(lowest < -1e3 * xp.finfo(dtype).eps):
+def _not_negative(xp: Library, square: Any, metric: Any) -> Any:
+    """⟨x, x⟩ of vectors of largest entry 1; below 0 by rounding it is 0, and by more it is no squared length."""
+    if metric is None or not math.prod(square.shape):
+        return square
+    matrix, lowest = _matrix(metric), xp.constant(xp.min(square))
+    rounded = 1e2 * matrix.shape[0] * float(xp.finfo(matrix.dtype).eps) * xp.max(xp.abs(matrix))
+    if xp.is_true(lowest < -rounded):
         raise CallError(
             f"metric: makes no squared length negative; got ⟨x, x⟩ = {float(lowest):.3g} for a vector whose largest "
             f"entry is 1; BilinearForm holds a matrix that is no metric"

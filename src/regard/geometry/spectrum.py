@@ -8,6 +8,7 @@ is not the variance of coordinate j, which is Σ_jj. The axes of greatest varian
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,8 @@ class Axes:
     def coordinates(self, x: Any) -> Float[Array, "... d"]:
         """C_j = v_jᵀ x: how far x goes along each axis."""
         _, (x, vectors) = together(x=x, axes=self.vectors)
+        if not x.ndim or x.shape[-1] != vectors.shape[0]:
+            raise CallError(f"x: vectors of width {vectors.shape[0]}, as the axes; got {tuple(x.shape)}")
         return x @ vectors
 
     def matrix(self) -> Float[Array, "d d"]:
@@ -118,5 +121,5 @@ def nowhere_negative(xp: Library, values: Any, name: str) -> Any:
 
 
 def rounding(xp: Library, sizes: Any) -> Any:
-    """Eigenvalues that are 0 come out as large as this."""
-    return xp.max(sizes) * sizes.shape[0] * float(xp.finfo(sizes.dtype).eps)
+    """Eigenvalues that are 0 come out as large as this; a small matrix, too, was summed over many rows."""
+    return xp.max(sizes) * max(32, math.prod(sizes.shape)) * float(xp.finfo(sizes.dtype).eps)

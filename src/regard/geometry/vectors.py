@@ -39,7 +39,7 @@ def pair(x: Any, y: Any) -> tuple[Library, Any, Any]:
     return xp, x, y
 
 
-def rows(x: Any, name: str = "x", *, least: int = 1) -> tuple[Library, Any]:
+def cloud(x: Any, name: str = "x", *, least: int = 1) -> tuple[Library, Any]:
     """A matrix with one vector in each row, all finite, and no fewer rows than `least`."""
     xp, (x,) = together(**{name: x})
     if x.ndim != 2:
@@ -57,7 +57,7 @@ def symmetric(matrix: Any, name: str) -> tuple[Library, Any]:
         raise CallError(f"{name}: a square matrix; got {tuple(matrix.shape)}")
     refuse_wild(xp, matrix, name)
     mirrored = xp.matrix_transpose(matrix)
-    largest, apart = xp.max(xp.abs(matrix)), xp.max(xp.abs(matrix - mirrored))
+    largest, apart = (xp.constant(xp.max(xp.abs(part))) for part in (matrix, matrix - mirrored))
     if xp.is_true(apart > 1e3 * xp.finfo(matrix.dtype).eps * largest):
         raise CallError(
             f"{name}: a symmetric matrix; got entries that differ from their mirror image by {float(apart):.3g}; "

@@ -10,7 +10,7 @@ from .._arrays import is_array
 from ..algebra.errors import CallError, MissingExtra
 from .family import whitening
 from .shrinkage import shrunk
-from .vectors import rows, together
+from .vectors import cloud, together
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -47,7 +47,8 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn μ, Σ and A from the rows of X."""
-        xp, X = rows(self._checked(X, reset=True), "X", least=2)
+        xp, X = cloud(self._checked(X, reset=True), "X", least=2)
+        self.n_features_in_ = int(X.shape[1])
         self.mean_ = xp.mean(X, axis=0)
         self.covariance_, self.shrinkage_ = shrunk(X, self.shrinkage)
         self.whitening_ = whitening(self.covariance_, self.rotation)
@@ -75,8 +76,6 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """What scikit-learn makes of its own kinds of input; arrays of other libraries as they are."""
         if not is_array(X) or isinstance(X, np.ndarray):
             return validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=1 + reset)
-        if reset:
-            self.n_features_in_ = int(X.shape[-1])
         return X
 
     @property

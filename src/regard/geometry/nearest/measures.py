@@ -1,0 +1,135 @@
+"""What "near" means: each measure proposes with a bound, and decides exactly.
+
+    propose   s̃ of every row of a block with every query, by a matrix product in the block's own precision,
+              |s̃ − (s + offset)| ≤ slack
+    exact     s of given pairs, in float64, from the vectors themselves; larger is nearer
+    value     what people read: a similarity, or a distance
+
+A product of vectors of width D, summed in any order with unit roundoff u, is off by at most γ ‖x‖ ‖y‖ with
+γ = D u / (1 − D u).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+from ..._arrays import Library
+from ..products import unit
+from .corpus import Block
+
+
+class Proposal(NamedTuple):
+    """scores (rows, queries) with |scores − (s + offset)| ≤ slack; offset and slack for each query, in float64."""
+
+    scores: Any
+    offset: Any
+    slack: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """Compares queries (n, D), in float64, with blocks of rows."""
+
+    xp: Library
+    queries: Any
+
+    def propose(self, block: Block) -> Proposal:
+        raise NotImplementedError
+
+    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+        raise NotImplementedError
+
+    def value(self, s: Any) -> Any:
+        return s
+
+    def part(self, first: int, last: int) -> Self:
+        """The same measure for some of the queries."""
+        return replace(self, queries=self.queries[first:last, :])
+
+    def careful(self, block: Block) -> tuple[Measure, Block]:
+        """Both as they propose with the least rounding: in float64."""
+        return self, block.wide()
+
+    @cached_property
+    def norms(self) -> Any:
+        """‖x‖ of each query."""
+        return self.xp.sqrt(self.xp.vecdot(self.queries, self.queries))
+
+    def product(self, block: Block) -> Any:
+        """y·x for every row of the block and every query, in the block's precision."""
+        queries = self.xp.astype(self.queries, block.rows.dtype, copy=False)
+        return block.rows @ self.xp.matrix_transpose(queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Dot(Measure):
+    """s = x·y."""
+
+    def propose(self, block: Block) -> Proposal:
+        return Proposal(self.product(block), 0.0, block.gamma * self.norms * block.longest + block.tiny)
+
+    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+        return self.xp.vecdot(x, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Cosine(Measure):
+    """s = x·y / (‖x‖ ‖y‖), 0 for a zero vector."""
+
+    def propose(self, block: Block) -> Proposal:
+        block = block if block.is_safe else block.like(unit(block.rows))
+        scores = Dot(self.xp, unit(self.queries)).product(block)
+        lengths = self.xp.sqrt(block.squares)
+        scores *= 1 / self.xp.where(lengths > 0, lengths, self.xp.ones_like(lengths))[:, None]
+        return Proposal(scores, 0.0, self.xp.full_like(self.norms, 2 * block.gamma))
+
+    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+        return self.xp.clip(self.xp.vecdot(unit(x), unit(y)), -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Euclidean(Measure):
+    """s = −‖x − y‖² / 2, proposed as x·y − ‖y‖²/2 = s + ‖x‖²/2."""
+
+    def propose(self, block: Block) -> Proposal:
+        scores = self.product(block)
+        scores -= block.squares[:, None] / 2
+        slack = block.gamma * (self.norms + block.longest) * block.longest + 1e-15 * self.norms**2 + block.tiny
+        return Proposal(scores, self.norms**2 / 2, slack)
+
+    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+        difference = x - y
+        return -self.xp.vecdot(difference, difference) / 2
+
+    def value(self, s: Any) -> Any:
+        return self.xp.sqrt(-2 * s)
+
+    def careful(self, block: Block) -> tuple[Measure, Block]:
+        """In float64, and seen from the mean of the queries: distances stay, products become small."""
+        centre = self.xp.mean(self.queries, axis=0)
+        wide = block.wide()
+        return replace(self, queries=self.queries - centre), wide.like(wide.rows - centre)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened(Euclidean):
+    """s = −‖A (x − y)‖² / 2: Euclidean after whitening, z = A y.
+
+    z comes out wrong by at most ε = γ ‖A‖ ‖y‖, which moves s̃ by (‖A x‖ + ‖z‖ + ε) ε.
+    """
+
+    matrix: Any = None
+
+    def propose(self, block: Block) -> Proposal:
+        xp, turned = self.xp, self.xp.matrix_transpose(self.matrix)
+        mapped = Euclidean(xp, self.queries @ turned)
+        white = block.like(block.rows @ xp.astype(turned, block.rows.dtype, copy=False))
+        scores, offset, slack = mapped.propose(white)
+        error = block.gamma * block.longest * xp.linalg.matrix_norm(self.matrix)
+        return Proposal(scores, offset, slack + (mapped.norms + white.longest + error) * error)
+
+    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+        difference = (x - y) @ self.xp.matrix_transpose(self.matrix)
+        return -self.xp.vecdot(difference, difference) / 2
