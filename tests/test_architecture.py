@@ -55,7 +55,7 @@ ARROWS: dict[str, list[str]] = {
     "train": ["algebra", "attention", "geometry", "inputs", "nn"],
     "viewer": ["algebra", "attention", "hf"],
 }
-TOP = "claims course experiments terminal tour cli __main__".split()  # import all above, and those to their left
+TOP = "claims course experiments similarity terminal tour cli __main__".split()  # import all above, and those to their left
 ANYWHERE = ["", "_shapes", "_arrays"]  # the package itself (names, version), names of shapes, and array libraries
 
 OPTIONAL = set(  # never needed by an import
@@ -65,6 +65,7 @@ TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to i
     "_shapes": {"jaxtyping"},
     "cli": {"rich", "typer"},
     "geometry.whitened": {"sklearn"},
+    "similarity.report": {"rich"},
     "terminal": {"rich"},
 }
 

@@ -36,7 +36,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without these signs shows others, and no traceback
     try:
         app()
-    except RegardError as problem:
+    except (RegardError, MissingExtra) as problem:
         Console(stderr=True).print(f"regard: {problem}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
 
@@ -100,6 +100,24 @@ def zoo(name: Annotated[str | None, typer.Argument(help="Which one to show; all 
     console.print(table)
 
 
+@app.command("similarity")
+def show_similarity(
+    image: Annotated[str | None, typer.Argument(help="An image file; a photograph of a pavilion without.")] = None,
+    patch: Annotated[str, typer.Option(help="Size of a patch in pixels, as in 16 or 16,8 (height, width).")] = "16",
+    at: Annotated[str | None, typer.Option(help="A pixel of the query patch, as in 150,80 (down, right).")] = None,
+    neighbours: Annotated[int, typer.Option(min=1, max=64, help="How many neighbours to mark.")] = 8,
+    width: Annotated[int, typer.Option(min=1, help="Width d of queries and keys.")] = 64,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random W_Q and W_K.")] = 0,
+    out: Annotated[str, typer.Option(help="Where to write the picture: .png, .svg, .pdf.")] = "similarity.png",
+) -> None:
+    """From distance to attention on one image: what is similar to a patch, by each measure, in one picture."""
+    from .similarity.report import show
+
+    sizes = [_whole(part, "--patch", patch) for part in patch.replace("x", ",").split(",")]
+    place = None if at is None else [_whole(part, "--at", at) for part in at.split(",")]
+    show(console, image, sizes, place, out, count=neighbours, width=width, seed=seed)
+
+
 @app.command("claims")
 def show_claims(
     ids: Annotated[list[str] | None, typer.Argument(help="Which claims to run; all without.")] = None,
@@ -129,6 +147,12 @@ def read_formula(text: str) -> Attention:
     if not isinstance(value, Attention):
         raise RegardError(f"formula: an attention, as in softmax(dot / sqrt(d), mask=j <= i); got {value!r}")
     return value
+
+
+def _whole(part: str, option: str, given: str) -> int:
+    if not part.strip().isdigit():
+        raise RegardError(f"{option}: whole numbers, as in 16 or 16,8; got {given!r}")
+    return int(part)
 
 
 def _sizes(shape: str) -> list[int]:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME: dict[str, str] = {}
+_HOME: dict[str, str] = {
+    "grid": "Grid",
+    "images": "Patches class_token patches pixels unit",
+}
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
@@ -18,7 +21,9 @@ __all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        return getattr(import_module(f".{_NAMES[name]}", __name__), name)
+        value = getattr(import_module(f".{_NAMES[name]}", __name__), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'regard.inputs' has no attribute {name!r}")
 
 
