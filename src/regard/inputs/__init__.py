@@ -13,6 +13,7 @@ from typing import Any
 _HOME: dict[str, str] = {
     "grid": "Grid",
     "images": "Patches class_token patches pixels unit",
+    "pillow": "picture",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 

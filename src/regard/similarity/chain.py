@@ -16,6 +16,7 @@ from ..attention import Attention
 from ..inputs import patches, pixels, unit
 from ..inputs.grid import Grid
 
+WIDEST = 4096  # D for which Σ, with D² numbers, is taken apart
 MEASURES = {"Euclidean": "euclidean", "cosine": "cosine", "Mahalanobis": "mahalanobis"}
 
 
@@ -65,6 +66,9 @@ class Chain:
         x = np.asarray(cut.vectors, dtype=np.float64)
         if len(x) < 3:
             raise CallError(f"size: at least three patches in the image; got {len(x)}; pass a smaller size")
+        if x.shape[1] > WIDEST:
+            rule = f"patches of at most {WIDEST} numbers, whose axes are computed"
+            raise CallError(f"size: {rule}; got {x.shape[1]}; pass a smaller size")
         if x.min() == x.max():
             raise CallError("image: more than one colour; got the same everywhere, where all patches are one")
         query = int(x.std(axis=1).argmax()) if query is None else cut.grid.index(*cut.grid.place(query))
