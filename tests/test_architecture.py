@@ -55,7 +55,9 @@ ARROWS: dict[str, list[str]] = {
     "train": ["algebra", "attention", "geometry", "inputs", "nn"],
     "viewer": ["algebra", "attention", "hf"],
 }
-TOP = "claims course experiments similarity terminal tour cli __main__".split()  # import all above, and those to their left
+TOP = (
+    "claims course experiments similarity terminal tour cli __main__".split()
+)  # import all above, and those to their left
 ANYWHERE = ["", "_shapes", "_arrays"]  # the package itself (names, version), names of shapes, and array libraries
 
 OPTIONAL = set(  # never needed by an import
@@ -206,8 +208,13 @@ def public_parts(name: str) -> Iterator[tuple[str, Any]]:
         inside = {key for base in value.__mro__ if base.__module__.startswith("regard") for key in vars(base)}
         yield from ((f"{name}.{key}", getattr(value, key)) for key in sorted(inside) if not key.startswith("_"))
     if isinstance(value, ModuleType):
-        made = {key: part for key, part in vars(value).items() if getattr(part, "__module__", None) == value.__name__}
-        yield from ((f"{name}.{key}", part) for key, part in sorted(made.items()) if not key.startswith("_"))
+        yield from ((f"{name}.{key}", getattr(value, key)) for key in sorted(_made_in(value)))
+
+
+def _made_in(module: ModuleType) -> set[str]:
+    """The public names of a module: those it lists, and those it defines."""
+    made = {key for key, part in vars(module).items() if getattr(part, "__module__", None) == module.__name__}
+    return {key for key in made if not key.startswith("_")} | set(getattr(module, "__all__", ()))
 
 
 @pytest.mark.parametrize("name", regard.__all__)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from sybil import Example, Sybil
@@ -61,6 +62,7 @@ def test_document_executes(path: Path) -> None:
         example.evaluate()
 
 
-def test_every_public_name_is_documented() -> None:
+@pytest.mark.parametrize("module", [regard, regard.geometry, regard.inputs], ids=lambda module: module.__name__)
+def test_every_public_name_is_documented(module: ModuleType) -> None:
     words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)))
-    assert not sorted(set(regard.__all__) - words), "public, but in neither README.md nor docs/"
+    assert not sorted(set(module.__all__) - words), "public, but in neither README.md nor docs/"

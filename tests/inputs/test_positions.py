@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import os
+import pickle
+import subprocess
+import sys
+from textwrap import dedent
 from typing import Any
 
 import jax
@@ -63,8 +69,17 @@ def test_three_ways_to_say_where_rows_stand(name: str, starts: list[int]) -> Non
     place, x = OPERATIONS[name]
     expected = np.stack([place(x[b : b + 1], at=start)[0] for b, start in enumerate(starts)])
     every_row = np.asarray(starts)[:, None] + np.arange(ROWS)
-    for at in (starts, np.asarray(starts), np.asarray(starts, np.uint8), every_row, every_row.tolist()):
+    for at in (starts, np.asarray(starts), every_row, every_row.tolist()):
         np.testing.assert_array_equal(place(x, at=at), expected)
+
+
+@every_operation
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint32, np.uint64])
+def test_narrow_integers_are_places_too(name: str, dtype: Any) -> None:
+    place, x = OPERATIONS[name]
+    starts = np.array([3, 17])
+    for at in (starts, starts[:, None] + np.arange(ROWS)):
+        np.testing.assert_array_equal(place(x, at=at.astype(dtype)), place(x, at=at))
 
 
 @every_operation
@@ -206,6 +221,44 @@ def test_values_are_equal_hash_alike_and_print_what_makes_them() -> None:
     assert repr(Rotary(scaling=None)) == "Rotary(base=10000.0, width=None, pairs='halves', scaling=Scaling())"
     assert repr(Learned(TABLE)) == "Learned(table (23, 14))"
     assert repr(Relative(np.zeros((3, 5)))) == "Relative(table (3, 5), Offsets(reach=2, sides=2), name='relative')"
+
+
+def test_values_travel() -> None:
+    for value in (Rotary(scaling=YaRN(4, 64)), Sinusoidal(), ALiBi(12), NoPosition(), Rotary() + ALiBi()):
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
+    table = torch.nn.Parameter(torch.zeros(5, 4))
+    module = torch.nn.Module()
+    module.table, module.position = table, Learned(table)
+    twin = copy.deepcopy(module)
+    assert twin.position.table is twin.table is not table
+
+
+FRESH = """
+    import sys
+    for name in BLOCKED: sys.modules[name] = None
+    import numpy as np
+    from regard.inputs.positions import Learned, Rotary, Sinusoidal
+    x = np.ones((1, 4), np.float32)
+    for place in (Sinusoidal().add, Rotary().turn, Learned(MAKE(np.ones((3, 4), np.float32))).add):
+        assert place(MAKE(x), at=2).shape == (1, 4)
+    print(*np.asarray(Rotary().turn(MAKE(x), at=1_000_000))[0])
+"""
+
+
+@pytest.mark.parametrize("kind", ["numpy", "jax"])
+def test_a_fresh_process(kind: str) -> None:
+    """NumPy alone needs no other library; JAX is as exact without its 64 bits, and says nothing about them."""
+    make, blocked = (
+        ("", ["torch", "jax", "transformers"]) if kind == "numpy" else ("__import__('jax').numpy.asarray", [])
+    )
+    code = dedent(FRESH).replace("MAKE", make).replace("BLOCKED", repr(blocked))
+    environment = {**os.environ, "JAX_ENABLE_X64": "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, check=False, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    expected = Rotary().turn(np.ones((1, 4)), at=1_000_000)[0]
+    np.testing.assert_allclose([float(word) for word in done.stdout.split()], expected, rtol=0, atol=16 * 2.0**-23)
 
 
 def test_the_whole_score_prints() -> None:

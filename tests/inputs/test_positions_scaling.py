@@ -42,6 +42,14 @@ SECTIONS: dict[str, tuple[dict[str, Any], Scaling]] = {
         {"rope_type": "yarn", "factor": 4.0, "beta_fast": 4.0, "beta_slow": 2.0, "truncate": False, **ORIGINAL},
         YaRN(4.0, 64, 4.0, 2.0, truncate=False),
     ),
+    "yarn with one beta": (
+        {"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0, "beta_slow": 2.0, "truncate": False, **ORIGINAL},
+        YaRN(4.0, 64, 2.0, 2.0, truncate=False),
+    ),
+    "yarn of long texts": (
+        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2**20},
+        YaRN(4.0, 2**20),
+    ),
     "yarn with a gain": (
         {"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.5, **ORIGINAL},
         YaRN(4.0, 64, attention_factor=1.5),

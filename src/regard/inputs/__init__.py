@@ -1,8 +1,9 @@
 """Elements to vectors: what stands before attention.
 
-    patches    an image as a matrix, one row for each patch, and back
-    tokens     a text as integers: characters, words, byte pairs; embeddings turn them into vectors
-    positions  where an element stands: added to the vectors, applied to q and k, or added to the score
+images      an image as a matrix, one row for each patch, and back;  grid: where each patch stands
+text        a text as integers: characters, words;  byte_pairs: or pieces of words, learned
+embeddings  integers to vectors
+positions   where an element stands: added to the vectors, applied to q and k, or added to the score
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME: dict[str, str] = {
-    "grid": "Grid",
+_HOME = {
     "images": "Patches class_token patches pixels unit",
+    "grid": "Grid",
     "pillow": "picture",
+    "text": "Characters Words",
+    "byte_pairs": "BytePairs",
+    "vocabularies": "Batch Vocabulary",
+    "embeddings": "Embedding",
+    "positions": (
+        "ALiBi Buckets DynamicNTK Learned Linear Llama3 LongRoPE NTK NoPosition Offsets Position Relative Rotary "
+        "Scaling Sinusoidal YaRN"
+    ),
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._arrays import Library, library
-from ..._shapes import Array, Float
 from ...algebra.errors import CallError
 
 TURN = 2**32  # parts of one turn
@@ -53,7 +52,7 @@ class Pairs:
 
     name: str
 
-    def split(self, x: Float[Array, "*rows d"]) -> tuple[Any, Any]:
+    def split(self, x: Any) -> tuple[Any, Any]:
         """(…, d) → the first of every pair and the second, (…, d / 2) each."""
         raise NotImplementedError
 
