@@ -39,7 +39,7 @@ claims: .venv/regard-dev
 	@$(BIN)/regard claims
 
 bench: .venv/regard-dev
-	@for measurement in formula costs cpu; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
+	@for measurement in formula costs cpu search; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
 
 clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
