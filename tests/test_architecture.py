@@ -214,7 +214,9 @@ def public_parts(name: str) -> Iterator[tuple[str, Any]]:
 def _made_in(module: ModuleType) -> set[str]:
     """The public names of a module: those it lists, and those it defines."""
     made = {key for key, part in vars(module).items() if getattr(part, "__module__", None) == module.__name__}
-    return {key for key in made if not key.startswith("_")} | set(getattr(module, "__all__", ()))
+    listed = {key: getattr(module, key) for key in getattr(module, "__all__", ())}
+    told = {key for key, part in listed.items() if inspect.isclass(part) or inspect.isroutine(part)}
+    return {key for key in made if not key.startswith("_")} | told
 
 
 @pytest.mark.parametrize("name", regard.__all__)

@@ -160,6 +160,18 @@ def test_longrope_settles_by_length() -> None:
         ({"partial_rotary_factor": 1.0}, Rotary()),
         ({"rotary_dim": 64}, Rotary(width=64)),
         ({"rotary_dim": None}, Rotary()),
+        (
+            {"max_position_embeddings": 256, "rope_scaling": {"type": "yarn", "factor": 2.0}},
+            Rotary(scaling=YaRN(2.0, 256)),
+        ),
+        (
+            {"max_position_embeddings": 256, "rope_scaling": {"type": "yarn", **ORIGINAL}},
+            Rotary(scaling=YaRN(4.0, 64)),
+        ),
+        (
+            {"max_position_embeddings": 256, "original_max_position_embeddings": 32, "rope_scaling": {"type": "yarn"}},
+            Rotary(scaling=YaRN(8.0, 32)),
+        ),
     ],
     ids=str,
 )

@@ -20,7 +20,7 @@ from .._shapes import Array, Float
 from ..algebra.errors import CallError
 from ..algebra.expressions import Expression
 from ..algebra.symbols import dot, table
-from .products import rows
+from .products import row_by_row
 from .spectrum import axes
 from .vectors import pair, refuse_wild, together
 
@@ -137,7 +137,7 @@ class BilinearForm:
 
     def scores(self, x: Any, y: Any = None) -> Float[Array, "... n m"]:
         """x_nᵀ M y_m for every row of x, which asks, and every row of y, which answers: X M Yᵀ."""
-        xp, x, y, matrix = self._pair(*rows(x, y)[1:])
+        xp, x, y, matrix = self._pair(*row_by_row(x, y)[1:])
         return x @ matrix @ xp.matrix_transpose(y)
 
     def contribution(self, x: Any, y: Any) -> Contribution:

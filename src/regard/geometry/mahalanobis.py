@@ -74,7 +74,7 @@ class Mahalanobis:
 
     def distances(self, x: Any, y: Any = None) -> Float[Array, "... n m"]:
         """The distance of every row of x to every row of y; y is x unless said otherwise."""
-        xp, x, y = products.rows(x, y)
+        xp, x, y = products.row_by_row(x, y)
         origin = xp.sum(y, axis=-2, keepdims=True) / max(1, y.shape[-2])  # near both: whitened, they keep their digits
         return products.distances(self.whiten(x - origin), self.whiten(y - origin))
 

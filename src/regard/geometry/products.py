@@ -105,14 +105,14 @@ def gram(x: Any, y: Any = None, metric: Any = None) -> Float[Array, "... n m"]:
     array([[1., 1.],
            [1., 2.]])
     """
-    xp, x, y = rows(x, y)
+    xp, x, y = row_by_row(x, y)
     _, (x, y) = together(x=_through(xp, x, metric), y=y)
     return x @ xp.matrix_transpose(y)
 
 
 def cosines(x: Any, y: Any = None, metric: Any = None) -> Float[Array, "... n m"]:
     """cos θ for every pair of rows; y is x unless said otherwise."""
-    xp, x, y = rows(x, y)
+    xp, x, y = row_by_row(x, y)
     return xp.clip(gram(unit(x, metric), unit(y, metric), metric), -1.0, 1.0)
 
 
@@ -121,7 +121,7 @@ def distances(x: Any, y: Any = None, metric: Any = None) -> Float[Array, "... n 
 
     y is x unless said otherwise. For the nearest rows of many, `search` holds no such matrix.
     """
-    xp, x, y = rows(x, y)
+    xp, x, y = row_by_row(x, y)
     return in_pieces(xp, lambda part: distance(part[..., :, None, :], y[..., None, :, :], metric), x, y)
 
 
@@ -135,7 +135,7 @@ def in_pieces(xp: Library, compare: Callable[[Any], Any], x: Any, y: Any) -> Any
 # -- the metric ------------------------------------------------------------------------------------------------
 
 
-def rows(x: Any, y: Any) -> tuple[Library, Any, Any]:
+def row_by_row(x: Any, y: Any) -> tuple[Library, Any, Any]:
     """x and y with one vector in each row; y is x where it is None."""
     xp, x, y = pair(x, x if y is None else y)
     if x.ndim < 2 or y.ndim < 2:
