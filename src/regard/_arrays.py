@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import array_api_compat
@@ -70,7 +71,7 @@ class Library:
 
     def working_dtype(self, dtype: Any) -> Any:
         """The dtype to compute in: the given one, but at least float32."""
-        return self.xp.result_type(dtype, self.xp.float32)
+        return self.xp.float32 if dtype.itemsize < 4 else dtype
 
     def promoted(self, arrays: dict[str, Any]) -> dict[str, Any]:
         """The arrays in the dtype that the library's own mixed precision asks for now."""
@@ -154,6 +155,9 @@ class Torch(Library):
         traced = type(x).__name__ in ("FakeTensor", "FunctionalTensor")  # not every version says that it is compiling
         return not (traced or self.xp.compiler.is_compiling() or x.is_meta or self.is_mapped(x))
 
+    def device(self, x: Any) -> Any:
+        return x.device
+
     def is_accelerated(self, x: Any) -> bool:
         return bool(x.device.type != "cpu")
 
@@ -200,18 +204,43 @@ class Jax(Library):
         return not isinstance(x, Tracer)
 
 
-LIBRARIES: dict[str, type[Library]] = {"numpy": NumPy, "torch": Torch, "jax": Jax, "jaxlib": Jax}
+def _numpy() -> Library:
+    import array_api_compat.numpy
+
+    return NumPy(array_api_compat.numpy)
+
+
+def _torch() -> Library:
+    import array_api_compat.torch
+
+    return Torch(array_api_compat.torch)
+
+
+def _jax() -> Library:
+    import jax.numpy
+
+    return Jax(jax.numpy)
+
+
+LIBRARIES: dict[str, Callable[[], Library]] = {"numpy": _numpy, "torch": _torch, "jax": _jax, "jaxlib": _jax}
+"""By the package that an array's type comes from."""
 
 
 def library(array: Any) -> Library:
     """The library that an array belongs to."""
     root = type(array).__module__.partition(".")[0]
-    known = LIBRARIES.get(root, Library)
-    return known(array_api_compat.array_namespace(array))
+    if root in LIBRARIES and is_array(array):
+        return LIBRARIES[root]()
+    xp = array_api_compat.array_namespace(array)  # refuses what is no array
+    ours = LIBRARIES.get(xp.__name__.rpartition(".")[2])  # a subclass, of PyTorch's tensor for example
+    return Library(xp) if ours is None else ours()
 
 
 def is_array(value: object) -> bool:
     """Whether this is an array of some library that follows the standard."""
+    torch = sys.modules.get("torch")
+    if isinstance(value, np.ndarray) or (torch is not None and isinstance(value, torch.Tensor)):
+        return True  # without asking further, which a compiler could not follow
     return bool(array_api_compat.is_array_api_obj(value))
 
 

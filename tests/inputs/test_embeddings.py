@@ -113,7 +113,6 @@ COMPILED = """
     from regard.inputs.embeddings import Embedding
 
     warnings.filterwarnings("error", category=UserWarning)
-    warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")  # of array_api_compat
     table = torch.randn(11, 5, requires_grad=True)
     look = torch.compile(lambda table, ids: Embedding(table)(ids), fullgraph=True, backend="aot_eager")
     ids = torch.tensor([[3, 7, 3], [0, 10, 1]])

@@ -151,7 +151,6 @@ def test_places_can_be_traced() -> None:
             )
 
 
-@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")  # of array-api-compat
 @every_operation
 def test_one_graph_under_torch_compile(name: str) -> None:
     place, x = OPERATIONS[name]

@@ -19,10 +19,7 @@ _HOME = {
     "byte_pairs": "BytePairs",
     "vocabularies": "Batch Vocabulary",
     "embeddings": "Embedding",
-    "positions": (
-        "ALiBi Buckets DynamicNTK Learned Linear Llama3 LongRoPE NTK NoPosition Offsets Position Relative Rotary "
-        "Scaling Sinusoidal YaRN"
-    ),
+    "positions": "ALiBi Buckets Learned NoPosition Offsets Position Relative Rotary Sinusoidal",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
@@ -34,8 +31,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f".{_NAMES[name]}", __name__), name)
         globals()[name] = value
         return value
+    if name == "positions":
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module 'regard.inputs' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return [*__all__, "positions"]

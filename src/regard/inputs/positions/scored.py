@@ -82,17 +82,17 @@ class Offsets:
         """The offset of the first entry."""
         return -self.reach if self.sides == 2 else 0
 
-    def entries(self) -> list[int]:
-        """The entry of each offset from `least` to `reach`."""
-        return list(range(self.count))
+    def spread(self, table: Any) -> Any:
+        """The table itself: one column for each offset from `least` to `reach`."""
+        return table
 
 
 @dataclass(frozen=True)
 class Buckets:
     """Offsets in buckets: one each when near, wider and wider when far (Raffel et al.: T5).
 
-        bucket = x                             where x = |i − j| is below e, half of the buckets of its side
-        bucket = e + ⌊e' · log_(reach/e) (x/e)⌋    beyond, up to the last; e' is the other half
+        bucket = x                                 where x = |i − j| is below e, half of the buckets of its side
+        bucket = e + ⌊e' · log_(reach/e) (x/e)⌋    beyond, up to the last of e + e'
 
     count: of all buckets; with two sides, the first half is for i − j ≥ 0, the second for keys after the query
     reach: the distance from which on all share the last bucket
@@ -111,7 +111,7 @@ class Buckets:
 
     @property
     def least(self) -> int:
-        """The offset from which on entries differ."""
+        """The offset of the first entry."""
         return -self.reach if self.sides == 2 else 0
 
     def entries(self) -> list[int]:
@@ -124,6 +124,11 @@ class Buckets:
         before = _buckets(side, self.reach)
         after = [side + bucket for bucket in before[:0:-1]] if self.sides == 2 else []
         return after + before
+
+    def spread(self, table: Any) -> Any:
+        """The table with one column for each offset from `least` to `reach`: those of one bucket are equal."""
+        xp = library(table)
+        return xp.take(table, xp.asarray(self.entries(), device=xp.device(table)), axis=1)
 
 
 def _buckets(side: int, reach: int) -> list[int]:
@@ -204,11 +209,8 @@ class Relative(Position):
         return score + table(self.name)[h, maximum(least, minimum(reach, i - j)) - least]
 
     def tables(self) -> dict[str, Any]:
-        if not isinstance(self.bins, Buckets):
-            return {self.name: self.table}
-        xp = library(self.table)
-        entries = xp.asarray(self.bins.entries(), device=xp.device(self.table))
-        return {self.name: xp.take(self.table, entries, axis=1)}  # a bucket is read as a run of equal offsets
+        assert self.bins is not None
+        return {self.name: self.bins.spread(self.table)}
 
 
 def _offsets_of(entries: int) -> Offsets:
