@@ -73,6 +73,11 @@ class Library:
         """The dtype to compute in: the given one, but at least float32."""
         return self.xp.float32 if dtype.itemsize < 4 else dtype
 
+    @property
+    def widest(self) -> tuple[Any, Any]:
+        """The integers and the real numbers of most bits: 64, where JAX was not told to do with 32."""
+        return self.xp.int64, self.xp.float64
+
     def promoted(self, arrays: dict[str, Any]) -> dict[str, Any]:
         """The arrays in the dtype that the library's own mixed precision asks for now."""
         return arrays
@@ -191,6 +196,10 @@ class Jax(Library):
         from jax.lax import stop_gradient
 
         return stop_gradient(x)
+
+    @property
+    def widest(self) -> tuple[Any, Any]:
+        return self.xp.asarray(0).dtype, self.xp.asarray(0.0).dtype
 
     def device(self, x: Any) -> Any:  # JAX itself says where arrays go, also while it traces
         return None

@@ -93,6 +93,15 @@ def test_ids_choose_and_order() -> None:
     assert ledger.run([]) == []
 
 
+def test_the_order_is_that_of_the_modules_whichever_was_loaded_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = claims.ledger()
+    modules = [f"regard.claims.{name}" for name in reversed(registry.MODULES)]
+    last_first = [claim for module in modules for claim in wanted if claim.measure.__module__ == module]
+    monkeypatch.setattr(registry.LEDGER, "claims", {claim.id: claim for claim in last_first})
+    registry.LEDGER.claim("X1", "A", "From elsewhere.", Verdict.HOLDS)(holds)
+    assert [claim.id for claim in claims.ledger()] == [*(claim.id for claim in wanted), "X1"]
+
+
 # -- what is measured ------------------------------------------------------------------------------------------
 
 
@@ -153,7 +162,10 @@ def test_a_claim_that_measures_nothing_is_an_error() -> None:
     assert result.error == "X1: yields at least one measurement; got none"
 
 
-@pytest.mark.parametrize(("package", "extra"), [("torch", "torch"), ("transformers", "hf")])
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [("torch", "torch"), ("transformers", "hf"), ("sklearn", "geometry"), ("scipy", "geometry"), ("PIL", "inputs")],
+)
 def test_a_claim_without_its_package_is_skipped(monkeypatch: pytest.MonkeyPatch, package: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     ledger = Ledger()
@@ -256,19 +268,19 @@ def test_skipped_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- without packages ------------------------------------------------------------------------------------------
 
 
-def test_the_ledger_runs_without_torch() -> None:
+def test_the_ledger_runs_without_extras() -> None:
     code = """
 import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "jax", "scipy"):
+        if name.partition(".")[0] in ("torch", "jax", "scipy", "sklearn", "PIL"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocked())
 from regard import claims
 
-results = claims.run(["K1", "M1", "I1"])
+results = claims.run(["K1", "M1", "I1", "G4", "G8", "G11", "P3"])
 print(*(f"{result.claim.id} {result.status}" for result in results), sep=", ")
 print(results[1].measurements[0].detail)
 """
@@ -277,6 +289,6 @@ print(results[1].measurements[0].detail)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "K1 passed, M1 passed, I1 skipped",
+        "K1 passed, M1 passed, I1 skipped, G4 passed, G8 skipped, G11 skipped, P3 passed",
         "dense on lists, python on lists, dense on numpy, python on numpy",
     ]

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from regard.claims.measure import asymmetry, changed_bits, gap, normal, on_every_engine, outside_hull
+from regard.claims.measure import (
+    asymmetry,
+    changed_bits,
+    gap,
+    grey,
+    normal,
+    on_every_engine,
+    outside_hull,
+    photograph,
+    rotation,
+)
 
 
 def test_hull_agrees_with_a_linear_programme() -> None:
@@ -33,6 +43,18 @@ def test_asymmetry_of_the_last_two_axes() -> None:
     whole = normal(5, 2, 7, 7)
     assert asymmetry(whole + np.swapaxes(whole, 1, 2)) == 0
     assert asymmetry(whole) > 0.1
+
+
+def test_a_rotation_keeps_lengths_and_differs_with_its_seed() -> None:
+    assert gap(rotation(2, 7) @ rotation(2, 7).T, np.eye(7)) < 1e-14
+    assert gap(rotation(2, 7), rotation(3, 7)) > 0.1
+
+
+@pytest.mark.parametrize("name", ["china", "flower"])
+def test_a_photograph_in_colours_and_in_grey(name: str) -> None:
+    colours, mean = photograph(name), grey(name)
+    assert (colours.shape, colours.dtype, mean.shape, mean.dtype) == ((427, 640, 3), np.uint8, (427, 640), np.uint8)
+    assert gap(mean.astype(float), colours.mean(axis=-1)) <= 0.5
 
 
 def test_every_engine_gets_its_own_kind_and_comes_back_as_numpy() -> None:

@@ -1,4 +1,4 @@
-"""What the rows measure with: seeded numbers, distances between arrays, hulls, and every engine at once."""
+"""What the rows measure with: numbers and photographs, distances between arrays, hulls, and every engine at once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ Array = Any
 def normal(seed: int, *shape: int) -> Array:
     """Standard normal numbers, the same on every run."""
     return np.random.default_rng(seed).standard_normal(shape)
+
+
+def rotation(seed: int, width: int) -> Array:
+    """A random orthogonal matrix."""
+    return np.linalg.qr(normal(seed, width, width))[0]
+
+
+def photograph(name: str) -> Array:
+    """A photograph that comes with scikit-learn, (427, 640, 3) in uint8: "china", a pagoda by a lake, or "flower"."""
+    from sklearn.datasets import load_sample_image
+
+    return np.asarray(load_sample_image(f"{name}.jpg"))
+
+
+def grey(name: str) -> Array:
+    """The same as one number for each pixel, the mean of its colours, rounded."""
+    return np.rint(photograph(name).mean(axis=-1)).astype(np.uint8)
 
 
 def gap(a: Array, b: Array) -> float:

@@ -17,10 +17,10 @@ from ..algebra.errors import MissingExtra
 from .record import Claim, LedgerError, Measured, Measurements, Result, Verdict
 from .sources import SOURCES
 
-MODULES = ("rows.scores", "rows.weights", "rows.outputs", "rows.programs")
+MODULES = tuple(f"rows.{name}" for name in "elements similarity axes scores weights outputs positions programs".split())
 """Where rows stand, in the order of the ledger; names are relative to this package."""
 
-EXTRAS = {"sklearn": "train", "transformers": "hf"}
+EXTRAS = {"PIL": "inputs", "scipy": "geometry", "sklearn": "geometry", "tokenizers": "inputs", "transformers": "hf"}
 """The extra of regard that brings a package, where it is not called like the package."""
 
 Measure = Callable[[], Measurements]
@@ -99,8 +99,11 @@ claim = LEDGER.claim
 
 
 def _filled() -> Ledger:
-    for module in MODULES:
-        import_module(f".{module}", __package__)
+    """The ledger with every row, in the order of `MODULES` whichever was loaded first; others come last."""
+    names = [import_module(f".{module}", __package__).__name__ for module in MODULES]
+    places = {name: place for place, name in enumerate(names)}
+    entries = LEDGER.claims.items()
+    LEDGER.claims = dict(sorted(entries, key=lambda entry: places.get(entry[1].measure.__module__, len(places))))
     return LEDGER
 
 

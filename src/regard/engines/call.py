@@ -274,7 +274,7 @@ def _start(
             )
         start = keys - queries
     if type(start) is int:
-        return xp.full((batch,), start, dtype=xp.int64, device=xp.device(like)), start
+        return xp.full((batch,), start, dtype=xp.widest[0], device=xp.device(like)), start
     own = is_array(start) and library(start).name == xp.name
     values: Any = start if own else np.asarray(start)
     if not (xp.is_integer(values) if own else values.dtype.kind in "iu"):
@@ -284,7 +284,7 @@ def _start(
         raise CallError(f"device: start lies where q lies, on {xp.device(like)}; got it on {xp.device(values)}")
     if values.ndim > 0 and math.prod(values.shape) != batch:
         raise CallError(f"start: one integer, or one for each of {batch} batches; got shape {tuple(values.shape)}")
-    values = xp.astype(values, xp.int64, copy=False) if xp.name != "jax" else values
+    values = xp.astype(values, xp.widest[0], copy=False)
     return xp.broadcast_to(xp.reshape(values, (-1,)), (batch,)), None if own else _common(values)
 
 

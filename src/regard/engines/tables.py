@@ -57,7 +57,7 @@ def _table(call: Call, name: str, value: Any, rank: int) -> Any:
         return xp.astype(table, call.working_dtype, copy=rank == 0)  # a score may be a view of one number
     if not (xp.is_integer(table) or xp.is_bool(table)):
         raise TableError(f"{name}: a table holds real numbers, integers or truths; got dtype {table.dtype}")
-    return xp.astype(table, xp.int64, copy=False) if xp.is_integer(table) and xp.name != "jax" else table
+    return xp.astype(table, xp.widest[0], copy=False) if xp.is_integer(table) else table
 
 
 def _numbers(value: object, name: str) -> Any:

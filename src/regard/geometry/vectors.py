@@ -27,7 +27,7 @@ def _real(xp: Library, name: str, array: Any) -> Any:
     if xp.is_real(array):
         return xp.astype(array, xp.working_dtype(array.dtype), copy=False)
     if xp.is_integer(array) or xp.is_bool(array):
-        return xp.astype(array, xp.float64 if xp.name != "jax" else xp.asarray(0.0).dtype)
+        return xp.astype(array, xp.widest[1])
     raise KindError(f"{name}: real numbers; got dtype {array.dtype}; convert it")
 
 

@@ -133,7 +133,7 @@ class Embedding:
         own = given if kind.name == xp.name else xp.asarray(np.asarray(given, np.int64), device=xp.device(self.table))
         if xp.device(own) != xp.device(self.table):
             raise CallError(f"device: ids lie where the table lies, on {xp.device(self.table)}; got {xp.device(own)}")
-        return xp.astype(own, xp.asarray(0).dtype, copy=False)  # JAX has 64 bits only where they were asked for
+        return xp.astype(own, xp.widest[0], copy=False)
 
     def _encoded(self, text: str) -> list[int]:
         if self.vocabulary is None:

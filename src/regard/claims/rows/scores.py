@@ -1,52 +1,17 @@
-"""Claims about s_ij = score(q_i, k_j): distance and dot product, symmetry."""
+"""Claims about s_ij = score(q_i, k_j): queries, keys, and the matrix M between two vectors."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ... import geometry
 from ...algebra.expressions import Expression
-from ...algebra.symbols import abs_, cosine, dot, i, j, sqdist, table
-from ...attention import Attention
-from ..measure import asymmetry, gap, normal
+from ...algebra.symbols import abs_, cosine, dot, i, j, sqdist
+from ...attention import Attention, self_attention
+from ...inputs.images import patches, unit
+from ..measure import asymmetry, gap, grey, normal, relative_gap
 from ..record import Measured, Measurements, Verdict
 from ..registry import claim
-
-
-@claim(
-    "G5",
-    "A",
-    "A squared distance is two squared lengths less twice the dot product; at equal lengths it ranks in reverse.",
-    Verdict.HOLDS,
-)
-def distance_and_dot() -> Measurements:
-    """‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖²."""
-    q, k = normal(2, 11, 5), normal(3, 13, 5)
-    products, distances = (Attention(score=score).scores(q, k) for score in (dot, sqdist))
-    lengths = np.sum(q**2, axis=1)[:, None] + np.sum(k**2, axis=1)
-    yield Measured(gap(distances, lengths - 2 * products), "largest error of the identity", at_most=1e-12)
-
-    level = 3 * k / np.linalg.norm(k, axis=1, keepdims=True)
-    yield Measured(_ranked_apart(q, level), "queries that rank keys of one length differently", at_most=0)
-    yield Measured(_ranked_apart(q, k), "the same for keys of different lengths", at_least=1)
-    by_distance, by_product = (Attention(score=score).weights(q, level) for score in (-sqdist / 2, dot))
-    yield Measured(gap(by_distance, by_product), "largest difference of the weights at one length", at_most=1e-12)
-    yield Measured(_error_of_the_law(q, k), "largest error of the weights that the algebra derives", at_most=1e-12)
-
-
-def _error_of_the_law(q: np.ndarray, k: np.ndarray) -> float:
-    """a ‖q − k‖² + c = −2a q·k + a ‖k‖² + c + (what depends on q alone, and cancels): a and c from the algebra."""
-    attention = Attention(score=-sqdist / 3 + (i - j) / 4)
-    law = attention.laws.affine
-    assert law is not None
-    derived = Attention(score=-2 * law.slope * dot + law.slope * table("squares")[j] + law.rest)
-    return gap(attention.weights(q, k), derived.weights(q, k, squares=np.sum(k**2, axis=1)))
-
-
-def _ranked_apart(q: np.ndarray, k: np.ndarray) -> int:
-    """How many queries order the keys by rising distance other than by falling dot product."""
-    nearest = np.argsort(Attention(score=sqdist).scores(q, k), axis=1)
-    likest = np.argsort(-Attention(score=dot).scores(q, k), axis=1)
-    return int(np.sum(np.any(nearest != likest, axis=1)))
 
 
 @claim("K1", "A", "One matrix in both roles can only give a symmetric score.", Verdict.HOLDS)
@@ -87,3 +52,91 @@ def two_matrices() -> Measurements:
     eye = np.eye(7)
     identity = Attention(score=dot).scores(x @ eye, x @ eye)
     yield Measured(gap(identity, x @ x.T), "largest |s_ij − x_i·x_j| for Wq = Wk = I", at_most=1e-14)
+
+
+@claim("K3", "AB", "The score is x M xᵀ with an M whose rank is at most d_k, and is q·k / √d_k.", Verdict.HOLDS)
+def one_matrix_between() -> Measurements:
+    """x M xᵀ = (x Wq)(x Wk)ᵀ / √d_k for M = Wq Wkᵀ / √d_k, rank M ≤ d_k; x is (n, d), Wq and Wk are (d, d_k).
+
+    Text B gives Wq and Wk as (d_k, d), which its own formulas do not fit: x Wq needs (d, d_k), and so does a product
+    Wq Wkᵀ that is to be (d, d). Text A's vectors are columns, so that its W_Q is our Wqᵀ, (d_k, d), and M is W_Qᵀ W_K.
+    """
+    x, forms, apart = normal(2, 13, 64), {}, []
+    for width in (1, 8, 61, 64, 67):
+        Wq, Wk = normal(3, 64, width), normal(5, 64, width)
+        forms[width] = geometry.BilinearForm.of(Wq, Wk, scale=width**-0.5)
+        apart.append(relative_gap(Attention().scores(x @ Wq, x @ Wk), forms[width].scores(x)))
+        apart.append(relative_gap(self_attention(x, Wq, Wk), self_attention(x, M=forms[width].matrix)))
+    shown = ", ".join(f"{form.rank} for d_k = {width}" for width, form in forms.items())
+    yield Measured(max(apart), "largest difference of x M xᵀ from q·k / √d_k, and of outputs", at_most=1e-12)
+    wrong = sum(form.rank != min(width, 64) for width, form in forms.items())
+    yield Measured(wrong, "numeric ranks that are not min(d_k, 64)", at_most=0, detail=shown)
+    sizes = np.linalg.svd(normal(7, 64, 64), compute_uv=False)
+    missed = float(np.linalg.norm(sizes[8:]) / np.linalg.norm(sizes))
+    yield Measured(missed, "share of an M of rank 64 that no d_k = 8 can hold", at_least=0.5)
+
+
+@claim(
+    "K5",
+    "A",
+    "With queries and keys the matrix in the middle changes with the pair that is compared.",
+    Verdict.WRONG,
+    needs=["sklearn", "PIL"],
+)
+def one_matrix_for_all_pairs() -> Measurements:
+    """S = X M Yᵀ gives M = X⁺ S (Yᵀ)⁺, the same whichever patches X and Y hold; w_ij changes with the other patches."""
+    sky, lake, pagoda, flower = (
+        _patches(*place)
+        for place in (("china", 20, 400), ("china", 240, 400), ("china", 150, 150), ("flower", 150, 250))
+    )
+    Wq, Wk = normal(2, 16, 4), normal(3, 16, 4)
+    M, attention = Wq @ Wk.T / np.sqrt(4), Attention()
+    pairs = (pagoda, lake), (lake, pagoda), (sky, sky), (flower, flower)
+    found = [_middle(attention.scores(x @ Wq, y @ Wk), x, y) for x, y in pairs]
+    what = "largest difference of M as pagoda and lake, sky and sky, or another photograph tell it"
+    yield Measured(max(relative_gap(M, one) for one in found), what, at_most=1e-9)
+    own = [geometry.Mahalanobis.fit(x).precision for x in (pagoda, flower)]
+    other = [_middle(geometry.BilinearForm(P).scores(x), x, x) for P, x in zip(own, (pagoda, flower), strict=True)]
+    yield Measured(relative_gap(*other), "the same of a matrix that does change, Σ⁻¹ of each photograph", at_least=0.1)
+
+    crowds = [np.concatenate([pagoda[:1], lake[:1], others]) for others in (lake, flower)]
+    scores, weights = (
+        [float(read(x @ Wq, x @ Wk)[0, 1]) for x in crowds] for read in (attention.scores, attention.weights)
+    )
+    yield Measured(abs(scores[0] - scores[1]), "difference of one pair's score in two photographs", at_most=1e-12)
+    yield Measured(max(weights) / min(weights), "ratio of that pair's weights there", at_least=1.5)
+
+
+def _patches(name: str, top: int, left: int) -> np.ndarray:
+    """The 256 patches of 4 × 4 of a part of a photograph in grey, from 0 to 1."""
+    return np.asarray(patches(unit(grey(name)[top : top + 64, left : left + 64]).astype(float), 4).vectors)
+
+
+def _middle(scores: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The M that fits X M Yᵀ = S best."""
+    return np.asarray(np.linalg.pinv(x) @ scores @ np.linalg.pinv(y).T)
+
+
+@claim("K6", "B", "x M xᵀ is a dot product in the geometry that M defines.", Verdict.WRONG)
+def no_geometry() -> Measurements:
+    """xᵀ M x < 0 for some x: M = Wq Wkᵀ is not symmetric, and (M + Mᵀ)/2 has d_k positive and d_k negative eigenvalues.
+
+    M = W Wᵀ is symmetric and makes no length negative, but with d_k < d it makes those along d − d_k directions 0:
+    it is an inner product for d_k ≥ d alone.
+    """
+    form = geometry.BilinearForm.of(normal(2, 64, 8), normal(3, 64, 8), scale=8**-0.5)
+    x = geometry.axes(form.symmetric).vectors[:, -1]
+    yield Measured(form(x, x), "xᵀ M x of a unit vector x, its squared length", at_most=-1)
+    told = "{0.positive} positive, {0.negative} negative, {0.zero} zero".format
+    wrong = gap(form.signature, (8, 8, 48))
+    yield Measured(wrong, "eigenvalues off 8, 8, 48, for d 64, d_k 8", at_most=0, detail=told(form.signature))
+    yield Measured(form.asymmetry, "‖M − Mᵀ‖ / (2 ‖M‖)", at_least=0.1)
+
+    for width, counts in ((8, (8, 0, 56)), (64, (64, 0, 0))):
+        W = normal(5, 64, width)
+        shared = geometry.BilinearForm.of(W, W, scale=width**-0.5)
+        what = f"M = W Wᵀ, d_k = {width}: eigenvalues off {', '.join(map(str, counts))}"
+        yield Measured(gap(shared.signature, counts), what, at_most=0, detail=told(shared.signature))
+        yield Measured(shared.asymmetry, "its asymmetry", at_most=1e-15)
+        is_one = shared.is_inner_product
+        yield Measured(is_one, "whether it is an inner product", at_least=int(width == 64), at_most=int(width == 64))

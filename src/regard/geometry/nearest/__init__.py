@@ -1,6 +1,7 @@
 """Search: the exact k nearest of many vectors, block by block.
 
     measures   what "near" means: dot, cosine, Euclidean, Mahalanobis, a bilinear form, any score of the algebra
+    pairs      two vectors compared, always in the same order of rounding
     corpus     the vectors, read in blocks, from memory or from a disk
     best       the k best so far
 

@@ -39,8 +39,12 @@ class Block:
 
     @property
     def tiny(self) -> float:
-        """What underflow takes from a product at most."""
-        return 2 * (self.rows.shape[1] + 8) * float(self.xp.finfo(self.rows.dtype).smallest_normal)
+        """What underflow takes at most from a product of vectors no longer than 1."""
+        return 2.0 * (int(self.rows.shape[1]) + 8) * float(self.xp.finfo(self.rows.dtype).smallest_normal)
+
+    def holds(self, reach: Any) -> bool:
+        """Whether a square of this, or a sum of two, is a finite number here."""
+        return bool(reach**2 < float(self.xp.finfo(self.rows.dtype).max) / 4)
 
     @property
     def is_safe(self) -> bool:
@@ -107,12 +111,13 @@ class Corpus:
             yield Block(self.xp, self._rows(first, first + size), first)
 
     def _rows(self, first: int, last: int) -> Any:
-        xp, part = self.xp, self.source[first:last]
-        if not is_array(part) or (isinstance(part, np.ndarray) and xp.name != "numpy"):
-            part = np.asarray(part)
-            part = xp.asarray(part if part.flags.writeable else part.copy(), device=self.device)
-        part = xp.constant(part)
-        narrow = part.dtype.itemsize <= (4 if xp.is_real(part) else 2)
-        if not (xp.is_real(part) or xp.is_integer(part) or xp.is_bool(part)):
+        part = self.source[first:last]
+        part = part if is_array(part) else np.asarray(part)
+        xp, own = self.xp, library(part)
+        if not (own.is_real(part) or own.is_integer(part) or own.is_bool(part)):
             raise KindError(f"corpus: real numbers; got dtype {part.dtype}")
+        narrow = part.dtype.itemsize <= (4 if own.is_real(part) else 2)
+        if isinstance(part, np.ndarray) and xp.name != "numpy":  # others take no reversed and no read-only memory
+            part = np.require(part, part.dtype.newbyteorder("="), ["C", "W"])
+        part = xp.asarray(own.constant(part), device=self.device)
         return xp.astype(part, xp.float32 if narrow else xp.float64, copy=False)

@@ -6,7 +6,8 @@
     value     what people read: a similarity, or a distance
 
 A product of vectors of width D, summed in any order with unit roundoff u, is off by at most γ ‖x‖ ‖y‖ with
-γ = D u / (1 − D u).
+γ = D u / (1 − D u). ε is γ in float64: s itself is rounded, and the slack knows it. Underflow takes away what is tiny
+beside 1, ‖x‖ and ‖y‖; where something would overflow, float64 proposes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from ..._arrays import Library
-from ..products import unit
+from ...algebra.errors import CallError
+from ..products import norm, unit
+from . import pairs
 from .corpus import Block
 
 
@@ -52,10 +55,35 @@ class Measure:
         """Both as they propose with the least rounding: in float64."""
         return self, block.wide()
 
+    def reach(self, block: Block) -> Any:
+        """Nothing on the way to a proposal exceeds the square of this."""
+        return 1 + self.xp.max(self.norms) + block.longest
+
+    def fitting(self, block: Block) -> tuple[Measure, Block]:
+        """Both as they are, or with care where a proposal could overflow."""
+        if block.holds(self.reach(block)):
+            return self, block
+        measure, wide = self.careful(block)
+        if not wide.holds(measure.reach(wide)):
+            raise CallError(
+                "queries, corpus: vectors whose squared lengths float64 holds, up to about 1e307; got longer ones; "
+                "divide both by one number"
+            )
+        return measure, wide
+
     @cached_property
     def norms(self) -> Any:
         """‖x‖ of each query."""
-        return self.xp.sqrt(self.xp.vecdot(self.queries, self.queries))
+        return norm(self.queries)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """ε: float64 is off by at most ε ‖x‖ ‖y‖; with the same room as γ."""
+        return self.xp.product_error(self.queries, int(self.queries.shape[1]) + 8)
+
+    def underflow(self, block: Block) -> Any:
+        """What underflow takes at most from a product, or from the numbers that enter it."""
+        return block.tiny * (1 + self.norms + block.longest)
 
     def product(self, block: Block) -> Any:
         """y·x for every row of the block and every query, in the block's precision."""
@@ -68,10 +96,11 @@ class Dot(Measure):
     """s = x·y."""
 
     def propose(self, block: Block) -> Proposal:
-        return Proposal(self.product(block), 0.0, block.gamma * self.norms * block.longest + block.tiny)
+        slack = (block.gamma + self.epsilon) * self.norms * block.longest
+        return Proposal(self.product(block), 0.0, slack + self.underflow(block))
 
     def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        return self.xp.vecdot(x, y)
+        return pairs.products(x, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +112,13 @@ class Cosine(Measure):
         scores = Dot(self.xp, unit(self.queries)).product(block)
         lengths = self.xp.sqrt(block.squares)
         scores *= 1 / self.xp.where(lengths > 0, lengths, self.xp.ones_like(lengths))[:, None]
-        return Proposal(scores, 0.0, self.xp.full_like(self.norms, 2 * block.gamma))
+        return Proposal(scores, 0.0, self.xp.full_like(self.norms, 2 * (block.gamma + self.epsilon)))
 
     def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        return self.xp.clip(self.xp.vecdot(unit(x), unit(y)), -1.0, 1.0)
+        return pairs.cosines(self.xp, x, y)
+
+    def reach(self, block: Block) -> Any:
+        return 1.0  # of directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +128,13 @@ class Euclidean(Measure):
     def propose(self, block: Block) -> Proposal:
         scores = self.product(block)
         scores -= block.squares[:, None] / 2
-        slack = block.gamma * (self.norms + block.longest) * block.longest + 1e-15 * self.norms**2 + block.tiny
-        return Proposal(scores, self.norms**2 / 2, slack)
+        apart = self.norms + block.longest
+        slack = block.gamma * apart * block.longest + self.epsilon * apart**2
+        return Proposal(scores, self.norms**2 / 2, slack + self.underflow(block))
 
     def exact(self, x: Any, y: Any, proposed: Any) -> Any:
         difference = x - y
-        return -self.xp.vecdot(difference, difference) / 2
+        return -pairs.products(difference, difference) / 2
 
     def value(self, s: Any) -> Any:
         return self.xp.sqrt(-2 * s)
@@ -117,7 +150,7 @@ class Euclidean(Measure):
 class Whitened(Euclidean):
     """s = −‖A (x − y)‖² / 2: Euclidean after whitening, z = A y.
 
-    z comes out wrong by at most ε = γ ‖A‖ ‖y‖, which moves s̃ by (‖A x‖ + ‖z‖ + ε) ε.
+    A y and A x come out wrong by at most δ = ‖A‖ (γ ‖y‖ + 2 ε (‖x‖ + ‖y‖)), which moves s̃ by (‖A x‖ + ‖z‖ + δ) δ.
     """
 
     matrix: Any = None
@@ -127,9 +160,17 @@ class Whitened(Euclidean):
         mapped = Euclidean(xp, self.queries @ turned)
         white = block.like(block.rows @ xp.astype(turned, block.rows.dtype, copy=False))
         scores, offset, slack = mapped.propose(white)
-        error = block.gamma * block.longest * xp.linalg.matrix_norm(self.matrix)
+        error = self.size * (block.gamma * block.longest + 2 * self.epsilon * (self.norms + block.longest))
+        error += block.rows.shape[1] * block.tiny * (1 + self.size + block.longest)
         return Proposal(scores, offset, slack + (mapped.norms + white.longest + error) * error)
 
     def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        difference = (x - y) @ self.xp.matrix_transpose(self.matrix)
-        return -self.xp.vecdot(difference, difference) / 2
+        return -pairs.squares(self.xp, x - y, self.matrix) / 2
+
+    def reach(self, block: Block) -> Any:
+        return (1 + self.size) * super().reach(block)
+
+    @cached_property
+    def size(self) -> Any:
+        """‖A‖: no vector becomes longer by more than this factor."""
+        return self.xp.linalg.matrix_norm(self.matrix)

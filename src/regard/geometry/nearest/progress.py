@@ -53,7 +53,8 @@ def _bar(total: int, patience: float) -> Iterator[Callable[[int], None]]:
     except ImportError:
         raise MissingExtra("rich", "cli") from None
     columns: tuple[Any, ...] = (TextColumn("searching"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar, began = Progress(*columns, console=Console(stderr=True), transient=True), monotonic()
+    console, began = Console(stderr=True), monotonic()
+    bar = Progress(*columns, console=console, transient=console.is_terminal)  # in a file one line stays
     task = bar.add_task("searching", total=total)
 
     def advance(count: int) -> None:

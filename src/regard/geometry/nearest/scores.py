@@ -1,7 +1,8 @@
 """Any score of the algebra as a measure: the formula read over a block of rows and all queries, in float64.
 
 i counts the queries and j the rows of the corpus, from 0; n is how many rows there are, d their width; one head, one
-batch. A mask takes pairs away.
+batch. A mask takes pairs away, and so does a score of −∞. Products are those of the library, without a bound on their
+rounding: equal rows may differ in the last digit.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from ..._arrays import Library, is_array
+from ..._arrays import Library
 from ...algebra.arithmetic import Arithmetic
 from ...algebra.errors import CallError, TableError
 from ...algebra.expressions import Expression
 from ...algebra.fold import fold
-from ...algebra.formula import Formula
+from ...algebra.formula import Formula, GuardedRead
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, J, Pair, Read
 from ..products import unit
-from ..vectors import together
 from .corpus import Block
 from .measures import Measure, Proposal
+from .pairs import PAIRS, products
+from .tables import laid_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +38,9 @@ class Scored(Measure):
     @classmethod
     def of(cls, xp: Library, queries: Any, metric: Expression | Formula, tables: dict[str, Any], count: int) -> Scored:
         """The score, and its tables as arrays beside the queries."""
-        formula = metric if isinstance(metric, Formula) else Formula(score=metric)
-        ranks = formula.ranks
-        if set(tables) != set(ranks):
-            named, given = ", ".join(ranks) or "no table", ", ".join(tables) or "none"
-            raise TableError(f"tables: the score reads {named}; got {given}; pass each by its name, and no other")
-        return cls(xp, queries, formula, {name: _table(xp, queries, name, tables[name], ranks[name]) for name in ranks},
-                   count)  # fmt: skip
+        mask = metric.mask if isinstance(metric, Formula) else None
+        formula = Formula(metric.score if isinstance(metric, Formula) else metric, mask=mask)
+        return cls(xp, queries, formula, laid_out(xp, formula, queries, count, tables), count)
 
     def part(self, first: int, last: int) -> Self:
         return replace(super().part(first, last), first=first)
@@ -50,12 +48,16 @@ class Scored(Measure):
     def careful(self, block: Block) -> tuple[Measure, Block]:
         return self, block
 
+    def reach(self, block: Block) -> Any:
+        return 1.0  # what overflows is a score
+
     def propose(self, block: Block) -> Proposal:
         reading = _Pairs.of(self, block.wide())
-        shape = (block.rows.shape[0], self.queries.shape[0])
-        scores = self.xp.broadcast_to(reading.array(reading.real(fold(self.formula.score.node, reading))), shape)
+        for guarded in self.formula.reads:
+            reading.check(guarded)
+        scores = reading.whole(reading.real(reading.value(self.formula.score.node)))
         if self.formula.mask is not None:
-            admitted = self.xp.broadcast_to(reading.array(fold(self.formula.mask.node, reading)), shape)
+            admitted = reading.whole(reading.value(self.formula.mask.node))
             scores = self.xp.where(admitted, scores, self.xp.full_like(scores, -math.inf))
         self._refuse_nan(scores, block)
         return Proposal(scores, 0.0, 0.0)
@@ -74,18 +76,6 @@ class Scored(Measure):
             )
 
 
-def _table(xp: Library, queries: Any, name: str, value: Any, rank: int) -> Any:
-    """A table beside the queries: real numbers in float64, integers and truths as they are."""
-    if not is_array(value):
-        value = xp.asarray(value, device=xp.device(queries))
-    axes = value.ndim if rank < 0 else rank
-    if value.ndim != axes or (value.ndim > 2 and rank < 0):
-        raise TableError(f"{name}: read with {rank} axes; got shape {tuple(value.shape)}")
-    if xp.is_real(value):
-        return together(queries=queries, **{name: value})[1][1]
-    return value
-
-
 @dataclass(frozen=True, eq=False)
 class _Pairs(Arithmetic):
     """A formula read as arrays (rows, queries)."""
@@ -93,6 +83,7 @@ class _Pairs(Arithmetic):
     measure: Scored
     block: Block
     symbols: dict[Any, Any]
+    memo: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, measure: Scored, block: Block) -> _Pairs:
@@ -133,39 +124,75 @@ class _Pairs(Arithmetic):
         return self._squared(x, y, metric)
 
     def _squared(self, x: Any, y: Any, metric: Any) -> Any:
-        """(x − y)ᵀ P (x − y), seen from the mean of the queries, where products are small."""
-        xp, centre = self.xp, self.xp.mean(self.measure.queries, axis=0)
-        x, y = x - centre, y - centre
-        px, py = (x, y) if metric is None else (x @ _mean(xp, metric), y @ _mean(xp, metric))
-        square = xp.vecdot(y, py)[:, None] - 2 * (y @ xp.matrix_transpose(px)) + xp.vecdot(x, px)[None, :]
-        return square if metric is not None else xp.where(square < 0, xp.zeros_like(square), square)
+        """(x − y)ᵀ P (x − y): by products seen from the first query; by the differences where those cancel."""
+        xp, centre = self.xp, x[0, :]  # one of the numbers given: from a mean, whole numbers would be rounded
+        matrix = None if metric is None else (metric + xp.matrix_transpose(metric)) / 2  # all that a square sees
+        own_x, own_y, mixed = _products(xp, x - centre, y - centre, matrix)
+        square, size = own_y[:, None] - 2 * mixed + own_x[None, :], xp.abs(own_y)[:, None] + xp.abs(own_x)[None, :]
+        rows, queries = xp.nonzero(~(xp.abs(square) > size / 16))
+        step = max(1, PAIRS // int(x.shape[1]))
+        for first in range(0, rows.shape[0], step):
+            row, query = rows[first : first + step], queries[first : first + step]
+            difference = x[query] - y[row]
+            square[row, query] = products(difference, difference if matrix is None else difference @ matrix)
+        return square
 
     def _metric(self, read: Read) -> Any:
         table = self.measure.tables[read.table]
-        return table[tuple(0 for _ in read.indices)] if read.indices else table
+        places = tuple(int(self._place(read, axis)) for axis in range(len(read.indices)))
+        return table[places] if places else table
 
     def read(self, node: Read, indices: list[Any]) -> Any:
         table = self.measure.tables[node.table]
-        return table[tuple(self._place(node, axis, index) for axis, index in enumerate(indices))] if indices else table
-
-    def _place(self, node: Read, axis: int, index: Any) -> Any:
-        """An index inside its table; negatives never wrap."""
-        xp, size = self.xp, self.measure.tables[node.table].shape[axis]
-        index = self.array(index)
-        low, high = int(xp.min(index)), int(xp.max(index))
-        if low < 0 or high >= size:
-            raise TableError(f"{node.table}: axis {axis} is read from {low} to {high}; got {size} entries")
-        return index
+        return table[tuple(self._place(node, axis) for axis in range(len(indices)))] if indices else table
 
     def given(self, name: str) -> Any:
         """A mask over queries and rows, as arrays (rows, queries)."""
-        mask, rows = self.measure.tables[name], slice(self.block.first, self.block.first + self.block.rows.shape[0])
-        mask = self.xp.broadcast_to(mask, (mask.shape[0] if mask.ndim == 2 else 1, self.measure.count))
-        queries = self.measure.first + self.xp.arange(self.measure.queries.shape[0], device=self.device)
-        part = mask[:, rows]
-        return self.xp.matrix_transpose(part[queries, :] if part.shape[0] > 1 else part)
+        (rows, queries), measure, block = self.shape, self.measure, self.block
+        part = measure.tables[name][measure.first : measure.first + queries, block.first : block.first + rows]
+        return self.xp.matrix_transpose(part)
+
+    # -- helpers -----------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, queries)."""
+        return int(self.block.rows.shape[0]), int(self.measure.queries.shape[0])
+
+    def value(self, node: Any) -> Any:
+        """The value of a part of the formula, in the shape of what it depends on."""
+        return fold(node, self, self.memo)
+
+    def whole(self, value: Any) -> Any:
+        """A value for every pair."""
+        return self.xp.broadcast_to(self.array(value), self.shape)
+
+    def check(self, guarded: GuardedRead) -> None:
+        """A read that counts stands inside its table."""
+        xp, read = self.xp, guarded.read
+        for axis in range(len(read.indices)):
+            index, size = self._index(read, axis), int(self.measure.tables[read.table].shape[axis])
+            wrong = ((index < 0) | (index >= size)) & self.array(self.value(guarded.guard))
+            if bool(xp.any(wrong)):
+                places = xp.broadcast_to(index, wrong.shape)[wrong]
+                raise TableError(
+                    f"{read.table}: {Expression(read)!r} stays within its {size} entries along axis {axis}; got "
+                    f"{int(xp.min(places))} to {int(xp.max(places))}; make the table longer, or mask those pairs"
+                )
+
+    def _index(self, read: Read, axis: int) -> Any:
+        index = self.array(self.value(read.indices[axis]))
+        return index if self.xp.is_integer(index) else self.xp.astype(index, self.integer_dtype)
+
+    def _place(self, read: Read, axis: int) -> Any:
+        """An index kept inside its table; negatives never wrap."""
+        size = self.measure.tables[read.table].shape[axis]
+        if not size:
+            raise TableError(f"{read.table}: at least one entry along each axis; got none along axis {axis}")
+        return self.xp.clip(self._index(read, axis), 0, size - 1)
 
 
-def _mean(xp: Library, metric: Any) -> Any:
-    """The symmetric part: all that a quadratic form sees."""
-    return (metric + xp.matrix_transpose(metric)) / 2
+def _products(xp: Library, x: Any, y: Any, matrix: Any) -> tuple[Any, Any, Any]:
+    """xᵀ P x, yᵀ P y, and yᵀ P x for every row and every query."""
+    px, py = (x, y) if matrix is None else (x @ matrix, y @ matrix)
+    return xp.vecdot(x, px), xp.vecdot(y, py), y @ xp.matrix_transpose(px)

@@ -16,13 +16,13 @@ from ..vectors import cloud, together
 from .best import Best
 from .corpus import Block, Corpus
 from .measures import Cosine, Dot, Euclidean, Measure, Whitened
+from .pairs import PAIRS
 from .progress import shown
 from .scores import Scored
 
 QUERIES = 1024  # that are compared at once
 BLOCK = 2**21  # entries of a block, or of its scores: what a processor's caches hold
 ON_DEVICE = 2**26  # the same on an accelerator
-PAIRS = 2**22  # entries of the vectors that are compared in float64 at once
 
 
 class Found(NamedTuple):
@@ -67,7 +67,7 @@ def search(
     _check(rows, store, k)
     measure = _measure(xp, xp.astype(rows, xp.float64), metric, tables, store.shape[0])
     teams = [_Team.of(measure, first, k) for first in range(0, rows.shape[0], QUERIES)]
-    with shown(progress, store.shape[0]) as advance, xp.quiet():
+    with shown(progress, store.shape[0]) as advance, xp.quiet(), xp.exact(rows):
         for part in store.blocks(_size(xp, block, rows, store)):
             part.refuse_wild()
             for team in teams:
@@ -75,7 +75,8 @@ def search(
             advance(part.rows.shape[0])
     found = [team.best.found() for team in teams] or [Best.nothing(xp, 0, k, xp.device(rows)).found()]
     values, indices = (xp.concat(column, axis=0) for column in zip(*found, strict=True))
-    values = xp.astype(measure.value(values), asked.dtype)
+    with xp.quiet():  # a value may be too large for the dtype of the queries
+        values = xp.astype(measure.value(values), asked.dtype)
     return Found(values[0, :], indices[0, :]) if asked.ndim == 1 else Found(values, indices)
 
 
@@ -105,7 +106,7 @@ class _Team:
     def _contenders(self, block: Block) -> tuple[Any, Any, Any]:
         """The pairs that may be among the k best: rows, queries, and what was proposed for them."""
         xp, count = self.measure.xp, self.measure.queries.shape[0]
-        scores, places = self._proposed(self.measure, block)
+        scores, places = self._proposed(*self.measure.fitting(block))
         if places.shape[0] > self._many:
             scores, places = self._proposed(*self.measure.careful(block))
         return places // count, places % count, xp.reshape(scores, (-1,))[places]
