@@ -29,6 +29,7 @@ DOOR = [f"engines.{part}" for part in "call tables dropout select reading scatte
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
+    "_names": [],
     "_arrays": ["algebra"],
     "algebra": [],
     "geometry": ["algebra"],
@@ -58,7 +59,7 @@ ARROWS: dict[str, list[str]] = {
 TOP = (
     "claims course experiments similarity terminal tour cli __main__".split()
 )  # import all above, and those to their left
-ANYWHERE = ["", "_shapes", "_arrays"]  # the package itself (names, version), names of shapes, and array libraries
+ANYWHERE = ["", "_shapes", "_names", "_arrays"]  # the package itself, shapes, names on demand, array libraries
 
 OPTIONAL = set(  # never needed by an import
     "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers".split()

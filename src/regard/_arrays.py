@@ -264,3 +264,14 @@ def as_array(value: object, argument: str) -> Any:
     except (ValueError, TypeError):
         shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
         raise KindError(f"{argument}: nested lists of numbers, all rows of one length; got {shown}") from None
+
+
+def numbers(value: object, argument: str) -> Any:
+    """A number or nested lists of numbers, whole, real or truths, as a NumPy array."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise KindError(f"{argument}: an array, a number or nested lists of numbers; got {type(value).__name__}")
+    return array

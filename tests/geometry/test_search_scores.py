@@ -206,6 +206,12 @@ def test_tables_as_lists_keep_every_digit(kind: str) -> None:
     np.testing.assert_array_equal(numpy(found.indices), [[2]] * 2)
 
 
+def test_a_table_by_batch_may_come_without_that_axis() -> None:
+    metric = rg.Attention(dot, mask=rg.padding("lengths"))
+    expected = search(Q, C, 3, metric=metric, lengths=TABLES["lengths"])
+    np.testing.assert_array_equal(search(Q, C, 3, metric=metric, lengths=17).indices, expected.indices)
+
+
 def test_small_integers_do_not_wrap() -> None:
     ids = np.array([100, 120], np.int8)
     found = search(Q, C[:2], 1, metric=table("ids")[j] * 100, ids=ids)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .._arrays import is_array, library
+from .._arrays import is_array, library, numbers
 from ..algebra.errors import CallError, KindError, TableError
 from ..algebra.expressions import Expression
 from ..algebra.nodes import Read
@@ -36,7 +36,7 @@ def laid_out(call: Call, tables: Mapping[str, object]) -> dict[str, Any]:
 
 def _table(call: Call, name: str, value: Any, rank: int) -> Any:
     xp = call.xp
-    table = value if is_array(value) else xp.asarray(_numbers(value, name), device=xp.device(call.q))
+    table = value if is_array(value) else xp.asarray(numbers(value, name), device=xp.device(call.q))
     call.given[name] = table
     if library(table).name != xp.name:
         raise KindError(f"{name}: tables come from the library of q, {xp.name}; got {library(table).name}")
@@ -58,17 +58,6 @@ def _table(call: Call, name: str, value: Any, rank: int) -> Any:
     if not (xp.is_integer(table) or xp.is_bool(table)):
         raise TableError(f"{name}: a table holds real numbers, integers or truths; got dtype {table.dtype}")
     return xp.astype(table, xp.widest[0], copy=False) if xp.is_integer(table) else table
-
-
-def _numbers(value: object, name: str) -> Any:
-    """A table that came as a number or nested lists."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.asarray(None)
-    if array.dtype.kind not in "biuf":
-        raise KindError(f"{name}: an array, a number or nested lists of numbers; got {type(value).__name__}")
-    return array
 
 
 def _with_batch(call: Call, name: str, table: Any, rank: int) -> Any:

@@ -14,31 +14,29 @@ Read in this order. Everything is of NumPy, PyTorch (with gradients) or JAX, and
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-_HOME = {
-    "products": "angle cosine cosines distance distances gram inner norm unit",
-    "moments": "correlation covariance expectation",
-    "spectrum": "Axes axes square_root",
-    "shrinkage": "ledoit_wolf shrunk",
-    "family": "whitening",
-    "whitened": "Whitening",
-    "mahalanobis": "Mahalanobis",
-    "bilinear": "BilinearForm Contribution Signature",
-    "nearest": "Found search",
-}
-_NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
+from .._names import brought, by_name
+
+_NAMES = by_name(
+    {
+        "products": "angle cosine cosines distance distances gram inner norm unit",
+        "moments": "correlation covariance expectation",
+        "spectrum": "Axes axes square_root",
+        "shrinkage": "ledoit_wolf shrunk",
+        "family": "whitening",
+        "whitened": "Whitening",
+        "mahalanobis": "Mahalanobis",
+        "bilinear": "BilinearForm Contribution Signature",
+        "nearest": "Found search",
+    }
+)
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        value = getattr(import_module(f".{_NAMES[name]}", __name__), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'regard.geometry' has no attribute {name!r}")
+    return brought(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

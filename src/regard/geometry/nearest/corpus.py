@@ -54,11 +54,6 @@ class Block:
         inside = (self.squares >= low) & (self.squares <= high)
         return bool(xp.all(inside | ~xp.any(self.rows != 0, axis=1))) if not bool(xp.all(inside)) else True
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether the rows are in float64 already."""
-        return bool(self.rows.dtype == self.xp.float64)
-
     def like(self, rows: Any) -> Block:
         """Other rows at the same place."""
         return replace(self, rows=rows)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from ..._arrays import Library, is_array
-from ...algebra.errors import KindError, TableError
+from ..._arrays import Library, is_array, numbers
+from ...algebra.errors import TableError
 from ...algebra.formula import Formula
 from ..vectors import together
 
@@ -27,22 +25,11 @@ def laid_out(xp: Library, formula: Formula, queries: Any, count: int, tables: Ma
 
 def _beside(xp: Library, queries: Any, name: str, value: Any) -> Any:
     """A table beside the queries: real numbers in float64, integers in int64, truths as they are."""
-    value = value if is_array(value) else xp.asarray(_numbers(name, value), device=xp.device(queries))
+    value = value if is_array(value) else xp.asarray(numbers(value, name), device=xp.device(queries))
     _, (_, real) = together(queries=queries, **{name: value})
     if xp.is_bool(value):
         return value
     return xp.astype(value, xp.int64, copy=False) if xp.is_integer(value) else xp.constant(real)
-
-
-def _numbers(name: str, value: object) -> Any:
-    """A table that came as a number or nested lists."""
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
-    if array.dtype.kind not in "biuf":
-        raise KindError(f"{name}: an array, a number or nested lists of numbers; got {type(value).__name__}")
-    return array
 
 
 def _fitting(xp: Library, formula: Formula, name: str, table: Any, pairs: tuple[int, int]) -> Any:
