@@ -90,14 +90,18 @@ class Library:
         """Whether the array lies on an accelerator, which takes large pieces."""
         return False
 
+    def squares(self, x: Any) -> Any:
+        """‖x‖² along the last axis."""
+        return self.xp.vecdot(x, x)
+
     def kth_largest(self, x: Any, k: int) -> Any:
         """The k-th largest number of each column of a matrix; NaN counts as largest."""
         return self.xp.sort(x, axis=0)[x.shape[0] - k, :]
 
     def product_error(self, x: Any, width: int) -> float:
         """γ: a matrix product of such numbers, of this inner width, is off by at most γ ‖row‖ ‖column‖."""
-        u = float(self.xp.finfo(x.dtype).eps) / 2
-        return width * u / (1 - width * u)
+        share = width * float(self.xp.finfo(x.dtype).eps) / 2
+        return share / (1 - share) if share < 1 else math.inf
 
 
 class NumPy(Library):
@@ -166,12 +170,22 @@ class Torch(Library):
     def is_accelerated(self, x: Any) -> bool:
         return bool(x.device.type != "cpu")
 
+    def squares(self, x: Any) -> Any:
+        return self.xp.linalg.vector_norm(x, axis=-1) ** 2  # in one pass, which PyTorch's own product of rows is not
+
     def kth_largest(self, x: Any, k: int) -> Any:
         return self.xp.topk(x, k, dim=0).values[-1, :]
 
     def product_error(self, x: Any, width: int) -> float:
-        reduced = x.dtype == self.xp.float32 and self.xp.get_float32_matmul_precision() != "highest"
+        reduced = x.dtype == self.xp.float32 and not self._is_full()
         return super().product_error(x, width) + (2**-7 if reduced else 0.0)  # factors may be rounded to bfloat16
+
+    def _is_full(self) -> bool:
+        """Whether products of float32 are in float32; set for one backend alone, PyTorch does not say."""
+        try:
+            return bool(self.xp.get_float32_matmul_precision() == "highest")
+        except RuntimeError:
+            return False
 
     def is_mapped(self, x: Any) -> bool:
         from torch._C._functorch import is_batchedtensor  # PyTorch has no public way to ask

@@ -174,7 +174,7 @@ def test_the_bound_knows_the_precision() -> None:
 def proposed(measure: Measure, block: Block) -> Iterator[tuple[Any, Any, Any, Any]]:
     """What is decided, and what is proposed at once and with care: scores, offset and slack."""
     xp, rows = measure.xp, block.wide().rows
-    exact = [numpy(measure.exact(xp.broadcast_to(x, rows.shape), rows, None)) for x in measure.queries]
+    exact = [numpy(measure.exact(xp.full((len(rows),), query), rows, None)) for query in range(len(measure.queries))]
     for proposing, rows in (measure.fitting(block), measure.careful(block)):
         scores, *bounds = map(numpy, proposing.propose(rows))
         yield np.stack(exact, axis=1), scores, *(np.broadcast_to(bound, scores.shape[1:]) for bound in bounds)
@@ -227,7 +227,8 @@ def test_the_bound_is_kept_where_rounding_is_at_its_worst(metric: str, width: in
     queries, corpus = rng.uniform(1, 2, (997, width)), rng.uniform(0.99, 1, (499, width)).astype(np.float32)
     measure, block = measured(queries, metric), Block(library(queries), corpus, 0)
     scores, offset, slack = measure.propose(block)
-    exact = np.stack([measure.exact(np.broadcast_to(x, corpus.shape), corpus.astype(float), None) for x in queries], 1)
+    wide = corpus.astype(float)
+    exact = np.stack([measure.exact(np.full(len(wide), query), wide, None) for query in range(len(queries))], 1)
     assert (np.abs(scores - (exact + offset)) <= slack).all()
 
 
@@ -298,7 +299,7 @@ def test_few_pairs_are_compared_twice_far_away(metric: str, monkeypatch: Any) ->
 
 @dataclass(frozen=True, eq=False)
 class Liar(Measure):
-    """Proposes what is wrong by as much as the slack allows. Row r is the vector (r,), query q the vector (q,)."""
+    """Proposes what is wrong by as much as the slack allows. Row r is the vector (r,)."""
 
     scores: Any = None  # (rows, queries)
     lies: Any = None  # the same, within ± slack
@@ -310,8 +311,8 @@ class Liar(Measure):
         rows = block.rows[:, 0].astype(int)
         return Proposal((self.scores + self.offset + self.lies)[rows].astype(self.dtype), self.offset, self.slack)
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        return self.scores[y[:, 0].astype(int), x[:, 0].astype(int)]
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
+        return self.scores[y[:, 0].astype(int), which]
 
     def reach(self, block: Block) -> Any:
         return 1.0
@@ -345,7 +346,7 @@ def test_a_cut_that_is_rounded_only_falls(scores: Any, seed: int) -> None:
     """All that exceeds the cut is a contender, and nothing that lies clearly below."""
     rng, xp = np.random.default_rng(seed), library(scores)
     team = _Team(Liar(xp, np.zeros((2, 1))), Best.nothing(xp, 2, 1, None))
-    nudge = rng.choice([-1.0, 0.0, 1.0], 2) * (2.0**-150 + np.abs(scores[3].astype(float)) * 2.0**-26)
+    nudge = rng.choice([-1.0, 0.0, 1.0], 2) * (2.0**-151 + np.abs(scores[3].astype(float)) * 2.0**-26)
     cut, kept = scores[3].astype(float) + nudge, np.zeros(scores.shape, bool)
     with xp.quiet():
         kept.reshape(-1)[team._above(scores, cut)] = True
@@ -358,6 +359,12 @@ def test_a_cut_that_is_rounded_only_falls(scores: Any, seed: int) -> None:
 # -- one order of rounding -----------------------------------------------------------------------------------------
 
 
+def _even(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Queries as cosines take them: over their largest entries, with their squared lengths."""
+    x = pairs.even(xp, x)
+    return x, pairs.products(x, x)
+
+
 @every_kind
 @pytest.mark.parametrize("width", [1, 2, 3, 31, 64, 65, 257, 1009])
 def test_a_pair_is_rounded_alike_in_any_company(width: int, kind: str) -> None:
@@ -367,7 +374,7 @@ def test_a_pair_is_rounded_alike_in_any_company(width: int, kind: str) -> None:
     matrix = KINDS[kind](rng.standard_normal((width, width)))
     compare = {
         "products": lambda x, y: pairs.products(x, y),
-        "cosines": lambda x, y: pairs.cosines(xp, x, y),
+        "cosines": lambda x, y: pairs.cosines(xp, *_even(xp, x), y),
         "squares": lambda x, y: pairs.squares(xp, x - y, matrix),
     }
     for name, function in compare.items():
@@ -388,7 +395,7 @@ def test_pairs_are_what_they_say(call: Any) -> None:
     np.testing.assert_allclose(pairs.products(rows, others), expected["dot"], atol=1e-9)
     np.testing.assert_allclose(pairs.squares(xp, rows, matrix), expected["square"], rtol=1e-12, atol=1e-300)
     cosines = truth("cosine", rows, others)
-    np.testing.assert_allclose(pairs.cosines(xp, rows, others), np.diag(cosines.values), atol=1e-14)
+    np.testing.assert_allclose(pairs.cosines(xp, *_even(xp, rows), others), np.diag(cosines.values), atol=1e-14)
 
 
 @every_kind
@@ -443,3 +450,19 @@ def test_only_some_devices_take_large_pieces() -> None:
     assert not library(jnp.ones(1)).is_accelerated(jnp.ones(1))
     assert not library(torch.ones(1)).is_accelerated(torch.ones(1))
     assert library(torch.ones(1)).is_accelerated(torch.ones(1, device="meta"))
+
+
+def test_precision_that_was_set_for_one_backend_alone_is_not_trusted() -> None:
+    corpus = torch.from_numpy(normal(997, 67))
+    expected = search(corpus[:7], corpus, 5, metric="dot").indices
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    try:
+        assert library(corpus).product_error(corpus, 67) > 2**-8
+        assert torch.equal(search(corpus[:7], corpus, 5, metric="dot").indices, expected)
+    finally:
+        torch.backends.mkldnn.matmul.fp32_precision = before
+
+
+def test_no_bound_is_left_where_a_width_is_beyond_the_precision() -> None:
+    assert library(np.ones(1)).product_error(np.ones(1, np.float32), 2**25) == np.inf

@@ -32,11 +32,12 @@ class Best:
 
     def add(self, rows: Any, indices: Any, values: Any) -> None:
         """Newcomers: values[t] at indices[t] for the query rows[t]. Each query keeps its k best."""
-        xp, (queries, k) = self.xp, self.values.shape
-        places = xp.arange(queries, dtype=xp.int64, device=xp.device(self.values))
-        rows = xp.concat([xp.repeat(places, k), rows])
-        values = xp.concat([xp.reshape(self.values, (-1,)), values])
-        indices = xp.concat([xp.reshape(self.indices, (-1,)), indices])
+        xp, k = self.xp, self.values.shape[1]
+        met = xp.unique_values(rows)  # the queries that meet a newcomer
+        places = xp.arange(met.shape[0], dtype=xp.int64, device=xp.device(self.values))
+        rows = xp.concat([xp.repeat(places, k), xp.searchsorted(met, rows)])
+        values = xp.concat([xp.reshape(self.values[met], (-1,)), values])
+        indices = xp.concat([xp.reshape(self.indices[met], (-1,)), indices])
         order = xp.argsort(indices)
         for key in (-values, rows):  # stable sorts, the last one weighs most
             order = order[xp.argsort(key[order], stable=True)]
@@ -44,7 +45,7 @@ class Best:
         first = xp.searchsorted(rows, places)
         within = xp.arange(rows.shape[0], dtype=xp.int64, device=xp.device(rows)) - first[rows]
         kept = order[within < k]
-        self.values, self.indices = (xp.reshape(part[kept], (queries, k)) for part in (values, indices))
+        self.values[met], self.indices[met] = (xp.reshape(part[kept], (-1, k)) for part in (values, indices))
 
     def found(self) -> tuple[Any, Any]:
         """Values and indices; −1 where a place is empty."""

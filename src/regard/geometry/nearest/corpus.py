@@ -24,7 +24,7 @@ class Block:
     @cached_property
     def squares(self) -> Any:
         """‖y‖² of each row."""
-        return self.xp.vecdot(self.rows, self.rows)
+        return self.xp.squares(self.rows)
 
     @cached_property
     def longest(self) -> Any:

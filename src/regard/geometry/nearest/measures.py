@@ -2,7 +2,7 @@
 
     propose   s̃ of every row of a block with every query, by a matrix product in the block's own precision,
               |s̃ − (s + offset)| ≤ slack
-    exact     s of given pairs, in float64, from the vectors themselves; larger is nearer
+    exact     s of given pairs, queries by their number, in float64, from the vectors themselves; larger is nearer
     value     what people read: a similarity, or a distance
 
 A product of vectors of width D, summed in any order with unit roundoff u, is off by at most γ ‖x‖ ‖y‖ with
@@ -12,7 +12,7 @@ beside 1, ‖x‖ and ‖y‖; where something would overflow, float64 proposes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -37,11 +37,12 @@ class Measure:
 
     xp: Library
     queries: Any
+    room: dict[Any, Any] = field(default_factory=dict, kw_only=True)  # for products, used again for every block
 
     def propose(self, block: Block) -> Proposal:
         raise NotImplementedError
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
         raise NotImplementedError
 
     def value(self, s: Any) -> Any:
@@ -88,7 +89,11 @@ class Measure:
     def product(self, block: Block) -> Any:
         """y·x for every row of the block and every query, in the block's precision."""
         queries = self.xp.astype(self.queries, block.rows.dtype, copy=False)
-        return block.rows @ self.xp.matrix_transpose(queries)
+        shape = int(block.rows.shape[0]), int(queries.shape[0])
+        kind = block.rows.dtype, shape[1]
+        if kind not in self.room or self.room[kind].shape[0] < shape[0]:
+            self.room[kind] = self.xp.empty(shape, dtype=block.rows.dtype, device=self.xp.device(queries))
+        return self.xp.matmul(block.rows, self.xp.matrix_transpose(queries), out=self.room[kind][: shape[0], :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +104,8 @@ class Dot(Measure):
         slack = (block.gamma + self.epsilon) * self.norms * block.longest
         return Proposal(self.product(block), 0.0, slack + self.underflow(block))
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        return pairs.products(x, y)
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
+        return pairs.products(self.queries[which], y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +114,24 @@ class Cosine(Measure):
 
     def propose(self, block: Block) -> Proposal:
         block = block if block.is_safe else block.like(unit(block.rows))
-        scores = Dot(self.xp, unit(self.queries)).product(block)
+        scores = self._directions.product(block)
         lengths = self.xp.sqrt(block.squares)
         scores *= 1 / self.xp.where(lengths > 0, lengths, self.xp.ones_like(lengths))[:, None]
         return Proposal(scores, 0.0, self.xp.full_like(self.norms, 2 * (block.gamma + self.epsilon)))
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        return pairs.cosines(self.xp, x, y)
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
+        x, own = self._even
+        return pairs.cosines(self.xp, x[which], own[which], y)
+
+    @cached_property
+    def _directions(self) -> Dot:
+        return Dot(self.xp, unit(self.queries), room=self.room)
+
+    @cached_property
+    def _even(self) -> tuple[Any, Any]:
+        """The queries over their largest entries, and the squared lengths of these."""
+        x = pairs.even(self.xp, self.queries)
+        return x, pairs.products(x, x)
 
     def reach(self, block: Block) -> Any:
         return 1.0  # of directions
@@ -132,8 +148,8 @@ class Euclidean(Measure):
         slack = block.gamma * apart * block.longest + self.epsilon * apart**2
         return Proposal(scores, self.norms**2 / 2, slack + self.underflow(block))
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        difference = x - y
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
+        difference = self.queries[which] - y
         return -pairs.products(difference, difference) / 2
 
     def value(self, s: Any) -> Any:
@@ -157,15 +173,15 @@ class Whitened(Euclidean):
 
     def propose(self, block: Block) -> Proposal:
         xp, turned = self.xp, self.xp.matrix_transpose(self.matrix)
-        mapped = Euclidean(xp, self.queries @ turned)
+        mapped = Euclidean(xp, self.queries @ turned, room=self.room)
         white = block.like(block.rows @ xp.astype(turned, block.rows.dtype, copy=False))
         scores, offset, slack = mapped.propose(white)
         error = self.size * (block.gamma * block.longest + 2 * self.epsilon * (self.norms + block.longest))
         error += block.rows.shape[1] * block.tiny * (1 + self.size + block.longest)
         return Proposal(scores, offset, slack + (mapped.norms + white.longest + error) * error)
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
-        return -pairs.squares(self.xp, x - y, self.matrix) / 2
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
+        return -pairs.squares(self.xp, self.queries[which] - y, self.matrix) / 2
 
     def reach(self, block: Block) -> Any:
         return (1 + self.size) * super().reach(block)

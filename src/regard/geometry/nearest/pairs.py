@@ -24,10 +24,10 @@ def products(x: Any, y: Any) -> Any:
     return terms[:, 0]
 
 
-def cosines(xp: Library, x: Any, y: Any) -> Any:
-    """x·y / (‖x‖ ‖y‖) of each pair, 0 for a zero vector."""
-    x, y = _even(xp, x), _even(xp, y)
-    lengths = xp.sqrt(products(x, x) * products(y, y))
+def cosines(xp: Library, x: Any, own: Any, y: Any) -> Any:
+    """x·y / (‖x‖ ‖y‖) of each pair, 0 for a zero vector; `own` is ‖x‖², of an x that is even."""
+    y = even(xp, y)
+    lengths = xp.sqrt(own * products(y, y))
     return xp.clip(products(x, y) / xp.where(lengths > 0, lengths, xp.ones_like(lengths)), -1.0, 1.0)
 
 
@@ -46,7 +46,7 @@ def squares(xp: Library, x: Any, matrix: Any) -> Any:
     return xp.concat(found)
 
 
-def _even(xp: Library, x: Any) -> Any:
+def even(xp: Library, x: Any) -> Any:
     """x over its largest entry: no square over- or underflows."""
     largest = xp.max(xp.abs(x), axis=1, keepdims=True)
     return x / xp.where(largest > 0, largest, xp.ones_like(largest))

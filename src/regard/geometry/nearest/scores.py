@@ -62,7 +62,7 @@ class Scored(Measure):
         self._refuse_nan(scores, block)
         return Proposal(scores, 0.0, 0.0)
 
-    def exact(self, x: Any, y: Any, proposed: Any) -> Any:
+    def exact(self, which: Any, y: Any, proposed: Any) -> Any:
         return proposed
 
     def _refuse_nan(self, scores: Any, block: Block) -> None:

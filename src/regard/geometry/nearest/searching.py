@@ -21,7 +21,7 @@ from .progress import shown
 from .scores import Scored
 
 QUERIES = 1024  # that are compared at once
-BLOCK = 2**21  # entries of a block, or of its scores: what a processor's caches hold
+BLOCK = 2**22  # entries of a block, or of its scores: what a processor's caches hold
 ON_DEVICE = 2**26  # the same on an accelerator
 
 
@@ -54,7 +54,7 @@ def search(
     tables:   arrays that the score reads, by name
 
     Values are similarities, the largest first, or distances, the smallest first. Equal values come in the order of the
-    corpus. Where a mask admits fewer than k rows, the rest is −∞ (or ∞, for distances) with index −1.
+    corpus. Where a mask admits fewer than k rows, the rest is −∞ with index −1.
 
     >>> search([[0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]], k=2)
     Found(values=array([[1.        , 0.70710678]]), indices=array([[1, 2]]))
@@ -100,8 +100,8 @@ class _Team:
         step = max(1, PAIRS // block.rows.shape[1])
         for first in range(0, rows.shape[0], step):
             some = slice(first, first + step)
-            x, y = measure.queries[queries[some]], xp.astype(block.rows[rows[some]], xp.float64)
-            self.best.add(queries[some], block.first + rows[some], measure.exact(x, y, proposed[some]))
+            y = xp.astype(block.rows[rows[some]], xp.float64)
+            self.best.add(queries[some], block.first + rows[some], measure.exact(queries[some], y, proposed[some]))
 
     def _contenders(self, block: Block) -> tuple[Any, Any, Any]:
         """The pairs that may be among the k best: rows, queries, and what was proposed for them."""
@@ -123,10 +123,11 @@ class _Team:
         return scores, places
 
     def _above(self, scores: Any, cut: Any) -> Any:
-        """The places of scores that exceed the cut, or are NaN; rounded, the cut only falls."""
+        """The places of scores that exceed the cut; rounded, the cut only falls."""
         xp, facts = self.measure.xp, self.measure.xp.finfo(scores.dtype)
+        cut = xp.clip(cut, None, float(facts.max))  # an infinite score stands above it
         cut = cut - 2 * float(facts.eps) * xp.abs(cut) - float(facts.smallest_normal)
-        return xp.nonzero(xp.reshape(~(scores <= xp.astype(cut, scores.dtype)), (-1,)))[0]
+        return xp.nonzero(xp.reshape(scores > xp.astype(cut, scores.dtype), (-1,)))[0]
 
     @property
     def _many(self) -> int:
