@@ -281,11 +281,11 @@ def test_numbers_whose_squares_overflow_are_not_wild() -> None:
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
-    "k of 0": ({"k": 0}, {}, rg.CallError, r"k: from 1 to the 103 rows of the corpus; got 0; pass k=min\(0, len"),
+    "k of 0": ({"k": 0}, {}, rg.CallError, "k: how many to find, an integer of at least 1; got 0"),
     "k too large": ({"k": 104}, {}, rg.CallError, r"k: from 1 to the 103 rows .* got 104; pass k=min\(104, len"),
     "k of none": ({"k": 1, "corpus": CORPUS[:0]}, {}, rg.CallError, "k: from 1 to the 0 rows of the corpus; got 1"),
-    "k true": ({"k": True}, {}, rg.KindError, "k: how many to find, an integer; got True"),
-    "k broken": ({"k": 1.5}, {}, rg.KindError, "k: how many to find, an integer; got 1.5"),
+    "k true": ({"k": True}, {}, rg.KindError, "k: how many to find, an integer of at least 1; got True"),
+    "k broken": ({"k": 1.5}, {}, rg.KindError, "k: how many to find, an integer of at least 1; got 1.5"),
     "widths": ({"queries": QUERIES[:, :4]}, {}, rg.CallError, "queries, corpus: vectors of one width; got 4 and 5"),
     "wild queries": (
         {"queries": np.full((2, WIDTH), np.nan)}, {}, rg.CallError, "queries: finite numbers; got NaN.*in row 0",
@@ -323,9 +323,9 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
         {"corpus": np.full((103, WIDTH), -1e200)}, {"metric": "euclidean"}, rg.CallError,
         "queries, corpus: vectors whose squared lengths float64 holds",
     ),
-    "block of 0": ({}, {"block": 0}, rg.CallError, "block: at least one row; got 0"),
-    "block true": ({}, {"block": True}, rg.KindError, "block: rows that are held at once, an integer; got True"),
-    "block broken": ({}, {"block": 2.0}, rg.KindError, "block: rows that are held at once, an integer; got 2.0"),
+    "block of 0": ({}, {"block": 0}, rg.CallError, "block: rows that are held at once, an integer of at least 1; got 0"),
+    "block true": ({}, {"block": True}, rg.KindError, "block: rows that are held at once, an integer of at least 1; got True"),
+    "block broken": ({}, {"block": 2.0}, rg.KindError, "block: rows that are held at once, an integer of at least 1; got 2.0"),
     "progress": (
         {}, {"progress": 3}, rg.KindError, "progress: True, False, or a function of rows done and in all; got 3",
     ),
@@ -369,3 +369,9 @@ def test_apple_has_no_float64() -> None:
     text = "queries: where there is float64, in which search decides; got mps; move them to the CPU"
     with pytest.raises(rg.CallError, match=text):
         searching._refuse_narrow(Apple(library(torch.ones(1)).xp), torch.ones(1))
+
+
+def test_numbers_of_numpy_count_too() -> None:
+    plain = search(CORPUS[:3], CORPUS, 5, block=40)
+    found = search(CORPUS[:3], CORPUS, np.int64(5), block=np.int32(40))
+    np.testing.assert_array_equal(found.indices, plain.indices)

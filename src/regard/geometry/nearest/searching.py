@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..._arrays import Library
 from ...algebra.errors import CallError, KindError
 from ...algebra.expressions import Expression
@@ -64,7 +66,7 @@ def search(
     rows = asked[None, :] if asked.ndim == 1 else asked
     _, rows = cloud(xp.constant(rows), "queries", least=0)
     store = Corpus.of(xp, corpus, xp.device(rows))
-    _check(rows, store, k)
+    k = _check(rows, store, k)
     measure = _measure(xp, xp.astype(rows, xp.float64), metric, tables, store.shape[0])
     teams = [_Team.of(measure, first, k) for first in range(0, rows.shape[0], QUERIES)]
     with shown(progress, store.shape[0]) as advance, xp.quiet(), xp.exact(rows):
@@ -177,14 +179,15 @@ def _refuse_narrow(xp: Library, queries: Any) -> None:
         raise CallError("queries: where there is float64, in which search decides; got mps; move them to the CPU")
 
 
-def _check(queries: Any, corpus: Corpus, k: Any) -> None:
+def _check(queries: Any, corpus: Corpus, k: Any) -> int:
+    """k as a number, if all fits."""
     count, width = corpus.shape
     if width != queries.shape[1]:
         raise CallError(f"queries, corpus: vectors of one width; got {queries.shape[1]} and {width}")
-    if isinstance(k, bool) or not isinstance(k, int):
-        raise KindError(f"k: how many to find, an integer; got {k!r}")
-    if not 1 <= k <= count:
+    asked = _whole(k, "k: how many to find, an integer of at least 1")
+    if asked > count:
         raise CallError(f"k: from 1 to the {count} rows of the corpus; got {k}; pass k=min({k}, len(corpus))")
+    return asked
 
 
 def _size(xp: Library, block: Any, queries: Any, corpus: Corpus) -> int:
@@ -192,8 +195,13 @@ def _size(xp: Library, block: Any, queries: Any, corpus: Corpus) -> int:
     if block is None:
         entries = ON_DEVICE if xp.is_accelerated(queries) else BLOCK
         return max(256, entries // max(corpus.shape[1], min(int(queries.shape[0]), QUERIES), 1))
-    if isinstance(block, bool) or not isinstance(block, int):
-        raise KindError(f"block: rows that are held at once, an integer; got {block!r}")
-    if block < 1:
-        raise CallError(f"block: at least one row; got {block}")
-    return block
+    return _whole(block, "block: rows that are held at once, an integer of at least 1")
+
+
+def _whole(value: Any, rule: str) -> int:
+    """An integer of at least 1, of Python or NumPy."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise KindError(f"{rule}; got {value!r}")
+    if value < 1:
+        raise CallError(f"{rule}; got {value}")
+    return int(value)
