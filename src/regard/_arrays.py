@@ -6,6 +6,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import array_api_compat
@@ -35,6 +36,10 @@ class Library:
 
     def constant(self, x: Any) -> Any:
         """x, as something that automatic differentiation holds fixed."""
+        return x
+
+    def once(self, x: Any) -> Any:
+        """x, as something whose derivative is not differentiated again, where the library can refuse that."""
         return x
 
     def quiet(self) -> contextlib.AbstractContextManager[Any]:
@@ -146,6 +151,9 @@ class Torch(Library):
     def constant(self, x: Any) -> Any:
         return x.detach()
 
+    def once(self, x: Any) -> Any:
+        return _once()(x)
+
     def promoted(self, arrays: dict[str, Any]) -> dict[str, Any]:
         device = arrays["q"].device.type
         if not self._is_cast(device):
@@ -191,6 +199,25 @@ class Torch(Library):
         from torch._C._functorch import is_batchedtensor  # PyTorch has no public way to ask
 
         return bool(is_batchedtensor(x))
+
+
+@lru_cache(maxsize=1)
+def _once() -> Callable[[Any], Any]:
+    """The identity of PyTorch with one derivative."""
+    from torch.autograd import Function
+    from torch.autograd.function import once_differentiable
+
+    class Once(Function):  # type: ignore[misc]  # PyTorch's classes are Any here
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return once_differentiable(lambda ctx, g: g.clone())(ctx, g)
+
+    identity: Callable[[Any], Any] = Once.apply
+    return identity
 
 
 class Jax(Library):

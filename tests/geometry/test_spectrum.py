@@ -217,3 +217,10 @@ def test_what_rounding_left_of_an_asymmetry_is_averaged() -> None:
     S[0, 1] *= 1 + 1e-14
     np.testing.assert_array_equal(square_root(S), square_root(S.T))
     assert axes(S.astype("float32").astype(float)).rank == WIDTH
+
+
+def test_a_second_derivative_is_refused_and_never_wrong() -> None:
+    matrix = torch.eye(3, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad((square_root(matrix * 2) ** 3).sum(), matrix, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        slope.sum().backward()

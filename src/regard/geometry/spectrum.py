@@ -102,12 +102,12 @@ def spectral(xp: Library, matrix: Any, f: Callable[[Any], Any], slope: Callable[
         dF = Q (K ∘ (Qᵀ dS Q)) Qᵀ,  K_ij = (f(λ_i) − f(λ_j)) / (λ_i − λ_j)        Daleckii and Krein
 
     slope: K_ij of λ_i and λ_j, f' where they are equal. The axes themselves have no derivative there, f(S) has one.
-    First derivatives alone: the second would need that of Q.
+    First derivatives alone: the second would need that of Q, and PyTorch refuses it.
     """
     fixed = xp.constant(matrix)
     values, vectors = xp.linalg.eigh(fixed)
     back = xp.matrix_transpose(vectors)
-    moved = back @ (matrix - fixed) @ vectors  # 0, but for automatic differentiation
+    moved = back @ (xp.once(matrix) - fixed) @ vectors  # 0, but for automatic differentiation
     inside = slope(values[:, None], values[None, :]) * moved
     return (vectors * f(values)) @ back + vectors @ inside @ back
 
