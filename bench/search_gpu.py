@@ -35,7 +35,10 @@ def oracle(queries: Any, corpus: Any, metric: Any) -> Any:
 def check(device: str) -> int:
     """Every metric on awkward clouds; how many cases were right."""
     generator = torch.Generator(device).manual_seed(0)
-    normal = lambda *shape: torch.randn(*shape, generator=generator, device=device)  # noqa: E731 - short for this page
+
+    def normal(*shape: int) -> Any:
+        return torch.randn(*shape, generator=generator, device=device)
+
     near = normal(1, 67) + 1e-5 * normal(20_011, 67)
     right = 0
     for name, corpus in {"plain": normal(20_011, 67), "far": normal(20_011, 67) + 1e4, "near": near}.items():

@@ -66,6 +66,9 @@ def test_clouds_are_centred_and_the_second_is_white(chain: Chain) -> None:
     full = Chain.of(IMAGE, (5, 1), query=0)  # many patches of 15 numbers: hardly any shrinkage
     np.testing.assert_allclose(np.cov(full.whitened.T), np.eye(2), atol=0.25)
     assert not np.allclose(np.cov(full.coordinates.T), np.eye(2), atol=0.25)
+    assert 0 < full.shrinkage < 1  # also where the covariance has full rank
+    for along, white in zip(full.coordinates.T, full.whitened.T, strict=True):  # the same axes
+        np.testing.assert_allclose(np.abs(np.corrcoef(along, white)[0, 1]), 1, atol=1e-9)
 
 
 def test_attention_is_a_row_of_softmax(chain: Chain) -> None:
@@ -80,6 +83,7 @@ def test_without_a_query_the_patch_of_most_contrast_asks() -> None:
     image = np.full((16, 24), 0.5)
     image[:, :8] += np.linspace(0, 0.1, 8)
     image[8:, 16::2] = 1.0
+    image[:8, 16:] = 0.95  # brighter, and even
     assert Chain.of(image, 8).query == 5
 
 
