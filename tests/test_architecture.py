@@ -49,8 +49,8 @@ ARROWS: dict[str, list[str]] = {
     "drop_in": ["algebra", "attention", *DOOR],
     "example": ["algebra"],
     "zoo": ["algebra", "attention"],
-    "nn": ["algebra", "attention", "inputs"],
-    "hf": ["algebra", "attention"],
+    "nn": ["algebra", "attention", "drop_in", "inputs"],
+    "hf": ["algebra", "attention", "drop_in"],
     "diagnosis": ["algebra", "attention"],
     "testing": ["diagnosis"],
     "train": ["algebra", "attention", "geometry", "inputs", "nn"],
@@ -62,7 +62,7 @@ TOP = (
 ANYWHERE = ["", "_shapes", "_names", "_arrays"]  # the package itself, shapes, names on demand, array libraries
 
 OPTIONAL = set(  # never needed by an import
-    "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers".split()
+    "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers safetensors".split()
 )
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
@@ -72,7 +72,12 @@ TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to i
     "terminal": {"rich"},
 }
 
-ON_TORCH = ("engines.tiled.", "engines.compiled")  # the inside of an engine that its front imports on demand
+INSIDE = {  # of a package that is reached on demand, and of the engines
+    "engines.tiled.": {"torch"},
+    "engines.compiled": {"torch"},
+    "nn.": {"torch"},
+    "hf.": {"torch", "transformers"},
+}
 
 # -- reading the source ----------------------------------------------------------------------------------------
 
@@ -172,8 +177,8 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 @every_file
 def test_optional_packages_are_imported_on_demand(path: Path) -> None:
     name = name_of(path)
-    inside = {"torch"} if name.startswith(ON_TORCH) else set()
-    barred = OPTIONAL - TRIED_AT_IMPORT.get(name, set()) - inside
+    inside = [packages for place, packages in INSIDE.items() if name.startswith(place)]
+    barred = OPTIONAL.difference(TRIED_AT_IMPORT.get(name, set()), *inside)
     found = [found for found in imports(path) if found.at_once and found.module.partition(".")[0] in barred]
     assert not [f"line {one.line}: {one.module}" for one in found]
 

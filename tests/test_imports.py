@@ -14,7 +14,7 @@ PUBLIC = """
     Attention CallError EngineError Expression FormulaError Gradients H KindError Mask MissingExtra ParseError
     RegardError TableError Weight
     algebra b causal claims cos cosine d documents dot each engines equal erf everywhere exp floor gelu geometry given h
-    i inputs j log maximum minimum n padding parse prefix relu s scaled_dot_product_attention self_attention share
+    hf i inputs j log maximum minimum n nn padding parse prefix relu s scaled_dot_product_attention self_attention share
     sigmoid sin
     softmax softplus sqdist sqrt table tanh where window zoo
 """.split()

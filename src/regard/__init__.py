@@ -24,7 +24,7 @@ _HOME = {
     "algebra.masks": "causal documents everywhere given padding prefix window",
     "algebra.errors": "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError",
 }
-_MODULES = ("algebra", "claims", "engines", "geometry", "inputs", "zoo")
+_MODULES = ("algebra", "claims", "engines", "geometry", "hf", "inputs", "nn", "zoo")
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = sorted([*_NAMES, *_MODULES])  # noqa: PLE0605 - one list, in one place

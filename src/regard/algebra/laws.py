@@ -4,6 +4,7 @@
     row_term    what depends on the query alone cancels under softmax
     affine      s = slope · pair + rest;  ‖q−k‖² = ‖q‖² − 2 q·k + ‖k‖² makes a dot product with row and column terms
     hoisted     what depends on (b,h,i), (b,h,j) or (h,i−j) alone, taken out of the inner loop
+    causal      whether y_i reads no key after i, whatever the tables hold
     block       what the mask says of a block of pairs: all, none or some
 
 Engines act on them; people read them in words.
@@ -30,6 +31,8 @@ from .formula import Formula
 from .functions import Interval
 from .intervals import ANY, Intervals, TableRange
 from .nodes import BATCH, HEAD, SCORE, SIZES, Given, I, J, Pair, Read, dependencies, is_truth, symbols, walk
+
+AHEAD = sympy.Symbol("t", integer=True, nonnegative=True)  # j = i + 1 + t
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,14 @@ class Laws:
     def hoisted(self) -> Hoisted:
         """The score as vectors outside the inner loop and an elementwise rest."""
         return hoist(self.formula.score.node)
+
+    @cached_property
+    def causal(self) -> bool:
+        """Whether y_i depends on no key after i, whatever the tables hold: the mask fails for every j = i + 1 + t."""
+        weight = self.formula.weight
+        masks = [self.formula.mask, *([] if weight.among is None else [weight.among])]
+        shared = "" if weight.over is None else weight.over.node.name
+        return shared not in ("i", "b") and all(mask is not None and not _looks_ahead(mask.node) for mask in masks)
 
     def block(
         self,
@@ -309,7 +320,15 @@ def _expanded_inside(node: Any) -> Any:
     return canonical(multiplied_out(node)) if isinstance(node, sympy.Expr) else canonical(node)
 
 
-# -- blocks ----------------------------------------------------------------------------------------------------
+# -- masks -----------------------------------------------------------------------------------------------------
+
+
+def _looks_ahead(mask: Any) -> bool:
+    """Whether some pair with j > i may be admitted."""
+    later = _expanded_inside(mask.xreplace({J: I + 1 + AHEAD}))
+    ranges: dict[Any, Interval] = dict.fromkeys((I, AHEAD, HEAD, BATCH), (0, math.inf))
+    _, possible = fold(later, Intervals(ranges | dict.fromkeys(SIZES.values(), (1, math.inf))))
+    return bool(possible)
 
 
 def _size(name: str) -> Any:

@@ -9,6 +9,7 @@ from ..._shapes import Array, Float
 from ...algebra.errors import EngineError
 from ..call import Call
 from .reduction import Form, Reduction, reduction
+from .refusals import reads_all
 from .tensors import attn_mask, check_ranges, queries_and_keys, scale_of
 
 
@@ -72,7 +73,7 @@ def _form(call: Call, law: Reduction) -> Form:
         return law.form
     if call.first == 0:
         return Form.CAUSAL
-    return Form.NONE if call.first is not None and call.first >= call.keys - 1 else Form.OFFSET
+    return Form.NONE if reads_all(call) else Form.OFFSET
 
 
 def packed(x: Any) -> Any:

@@ -50,7 +50,13 @@ def refusal_by_value(call: Call) -> str | None:
         return None
     if law.row is not None and not bool(vector(call, Kind.ROW, law.row.node).detach().isfinite().all()):
         return f"{law.row!r} holds NaN or ∞, which does not cancel"
-    return _wild(call, law) if law.mask is not None or law.is_distance else None
+    hides = law.mask is not None and not (law.form == Form.CAUSAL and reads_all(call))
+    return _wild(call, law) if hides or law.is_distance else None
+
+
+def reads_all(call: Call) -> bool:
+    """Whether every query stands behind the last key, as a new token does: then j ≤ i hides none."""
+    return call.first is not None and call.first >= call.keys - 1
 
 
 def _wild(call: Call, law: Reduction) -> str | None:

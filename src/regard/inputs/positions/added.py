@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..._arrays import Library, as_array, library
 from ...algebra.errors import CallError, KindError
 from .angles import PAIRS, check_pairs, cos_sin, geometric
-from .base import Position
+from .base import Position, replaced, same_shape
 from .checks import check_count, check_number
 from .places import as_integer, handed_back, places, real_rows
 
@@ -84,6 +85,9 @@ class Learned(Position):
     @property
     def parameters(self) -> dict[str, Any]:
         return {"position": self.table}
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> Self:
+        return replaced(self, "table", same_shape(arrays.get("position", self.table), self.table))
 
     def add(self, x: Any, at: Any = 0) -> Any:
         array = as_array(x, "x")

@@ -9,16 +9,18 @@ Each value does one of them and leaves the other two as they are; a sum of value
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ...algebra.errors import CallError, KindError
 from ...algebra.expressions import Expression
 from ...algebra.formula import Formula
 
 AnyFormula = TypeVar("AnyFormula", bound=Formula)
+AnyPosition = TypeVar("AnyPosition", bound="Position")
 Turning = Callable[[Any], Any]
 
 
@@ -71,6 +73,29 @@ class Position:
         """The arrays that training changes, by name."""
         return {}
 
+    @property
+    def heads(self) -> int | None:
+        """For how many heads it is made; None for any."""
+        return None
+
+    @property
+    def longest(self) -> int | None:
+        """How many rows a text may have; None for any."""
+        return None
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether what it does to a row depends on the length of the text."""
+        return False
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> Self:
+        """The same position with other arrays in place of its parameters, by name."""
+        return self
+
+    def settled(self, length: int) -> Self:
+        """The same for texts of one length: what it does to a row does not depend on the length any more."""
+        return self
+
     def __add__(self, other: object) -> Position:
         if not isinstance(other, Position):
             return NotImplemented
@@ -95,6 +120,9 @@ class Sum(Position):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise CallError(f"tables: one name for each; got {', '.join(twice)} twice; pass one of them another name=")
+        made = sorted({part.heads for part in self.parts if part.heads is not None})
+        if len(made) > 1:
+            raise CallError(f"heads: all parts are made for as many; got {' and '.join(map(str, made))}")
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
@@ -121,6 +149,42 @@ class Sum(Position):
     @property
     def parameters(self) -> dict[str, Any]:
         return {name: array for part in self.parts for name, array in part.parameters.items()}
+
+    @property
+    def heads(self) -> int | None:
+        return _least(part.heads for part in self.parts)
+
+    @property
+    def longest(self) -> int | None:
+        return _least(part.longest for part in self.parts)
+
+    @property
+    def dynamic(self) -> bool:
+        return any(part.dynamic for part in self.parts)
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> Self:
+        return replaced(self, "parts", tuple(part.with_parameters(arrays) for part in self.parts))
+
+    def settled(self, length: int) -> Self:
+        return replace(self, parts=tuple(part.settled(length) for part in self.parts))
+
+
+def replaced(position: AnyPosition, field: str, value: Any) -> AnyPosition:
+    """The same position with one field replaced: by what was checked before, where a compiler can follow."""
+    other = copy(position)
+    object.__setattr__(other, field, value)
+    return other
+
+
+def same_shape(table: Any, own: Any) -> Any:
+    """The table that replaces `own`."""
+    if tuple(table.shape) != tuple(own.shape):
+        raise CallError(f"table: has the shape that it had, {tuple(own.shape)}; got shape {tuple(table.shape)}")
+    return table
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)
 
 
 def _unchanged(x: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -76,7 +76,12 @@ class Rotary(Position):
         """ω of every pair, for vectors of width d."""
         return self.scaling.frequencies(self.base, self.turned(d))
 
-    def settled(self, length: int) -> Rotary:
+    @property
+    def dynamic(self) -> bool:
+        """Whether its scaling asks for the length of the text."""
+        return self.scaling.dynamic
+
+    def settled(self, length: int) -> Self:
         """The same for texts of one length: its scaling does not depend on the length any more."""
         check_count("length", length, 0)
         return replace(self, scaling=self.scaling.settled(length)) if self.scaling.dynamic else self

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ..._arrays import as_array, library
 from ...algebra.errors import CallError, KindError
 from ...algebra.expressions import Expression
 from ...algebra.symbols import H, h, i, j, maximum, minimum, table, where
 from .added import drawn
-from .base import Position
+from .base import Position, replaced, same_shape
 from .checks import check_count
 
 
@@ -202,6 +203,14 @@ class Relative(Position):
     @property
     def parameters(self) -> dict[str, Any]:
         return {self.name: self.table}
+
+    @property
+    def heads(self) -> int:
+        """How many heads the table has."""
+        return int(self.table.shape[0])
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> Self:
+        return replaced(self, "table", same_shape(arrays.get(self.name, self.table), self.table))
 
     def score(self, score: Expression) -> Expression:
         assert self.bins is not None

@@ -1,0 +1,177 @@
+"""What models on a formula cost beside models that call PyTorch's kernel themselves.
+
+    python bench/models.py                  everything (about 5 minutes)
+    python bench/models.py training         a training step of GPT beside a plain PyTorch model of the same shape
+    python bench/models.py decoding         a new token with the cache and without, at growing lengths
+    python bench/models.py hugging_face     models of transformers under hf.use beside their own sdpa attention
+
+Every figure is a ratio within one run; the parts are kept in bench/results/models.json.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from typing import Any
+
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")  # some machines announce AMX and die of it
+
+import torch
+from machine import in_turns, keep, timed
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+from regard.inputs import Learned
+from regard.nn import GPT, Cache
+
+GOALS = {"training": 1.05, "decoding": 10.0, "hugging_face": 1.1}
+ROUNDS = 15
+
+
+# -- a training step -------------------------------------------------------------------------------------------
+
+
+class PlainBlock(nn.Module):
+    """x + attention(norm(x)), then x + feed-forward(norm(x)), with one map for q, k and v as is usual."""
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.first, self.second = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.into, self.back = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
+
+    def forward(self, x: Any) -> Any:
+        batch, rows, dim = x.shape
+        q, k, v = self.qkv(self.first(x)).view(batch, rows, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, rows, dim))
+        return x + self.back(F.gelu(self.into(self.second(x))))
+
+
+class Plain(nn.Module):
+    """The same model without regard."""
+
+    def __init__(self, tokens: int, length: int, dim: int, depth: int, heads: int) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(tokens, dim), nn.Embedding(length, dim)
+        self.blocks, self.norm = nn.Sequential(*(PlainBlock(dim, heads) for _ in range(depth))), nn.LayerNorm(dim)
+        self.head = nn.Linear(dim, tokens, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, ids: Any) -> Any:
+        x = self.tokens(ids) + self.places.weight[: ids.shape[1]]
+        return self.head(self.norm(self.blocks(x)))
+
+
+SHAPES = {  # tokens, length, dim, depth, heads, batch
+    "small": (512, 128, 128, 4, 4, 8),
+    "middle": (512, 256, 256, 6, 8, 4),
+    "long": (512, 1024, 256, 4, 4, 1),
+}
+
+
+def training() -> dict[str, Any]:
+    """A step: forward, loss, backward, optimiser."""
+    found = {}
+    for name, (tokens, length, dim, depth, heads, batch) in SHAPES.items():
+        torch.manual_seed(0)
+        ours = GPT(tokens, dim, depth, heads, position=Learned.random(length, dim))
+        plain = Plain(tokens, length, dim, depth, heads)
+        assert ours.count() == sum(p.numel() for p in plain.parameters())
+        ids = torch.randint(0, tokens, (batch, length + 1))
+        times = in_turns({"regard": timed(_step(ours, ids)), "plain": timed(_step(plain, ids))}, ROUNDS)
+        found[name] = {**times, "ratio": times["regard"] / times["plain"], "parameters": ours.count()}
+        print(f"{name:>8}: {times['regard'] * 1e3:7.1f} ms, plain {times['plain'] * 1e3:7.1f} ms, {found[name]['ratio']:.3f} ×")
+    return found
+
+
+def _step(model: Any, ids: Any) -> Any:
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+    def step() -> None:
+        logits = model(ids[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+# -- decoding --------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def decoding() -> dict[str, Any]:
+    """A token at length n: from the cache, and from the whole text anew; beside reading the kept keys and values once."""
+    torch.manual_seed(0)
+    model = GPT(512, 256, 6, 8).eval()
+    found: dict[str, Any] = {}
+    for n in (128, 256, 512, 1024, 2048, 4096):
+        ids = torch.randint(0, 512, (1, n))
+        cache = Cache(length=n + 64)
+        model(ids, cache=cache)
+        steps = [_timed(lambda: model(ids[:, :1], cache=cache)) for _ in range(32)]  # noqa: B023
+        whole = [_timed(lambda: model(ids)) for _ in range(3)] if n <= 1024 else []  # noqa: B023
+        kept = torch.randn(cache.bytes // 4)
+        read = [_timed(lambda: kept.sum()) for _ in range(16)]  # noqa: B023
+        one = found[str(n)] = {
+            "cached": statistics.median(steps), "whole": statistics.median(whole) if whole else None,
+            "read": statistics.median(read),
+        }  # fmt: skip
+        ratio = f"{one['whole'] / one['cached']:6.1f} × faster than anew" if whole else ""
+        print(f"{n:>6} tokens: {one['cached'] * 1e3:6.2f} ms a token, reading its cache {one['read'] * 1e3:.2f} ms  {ratio}")
+    return found
+
+
+def _timed(function: Any) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+# -- transformers ----------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def hugging_face() -> dict[str, Any]:
+    """A forward pass over 512 tokens, and one over a padded batch."""
+    from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
+
+    import regard.hf
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 384, "intermediate_size": 1024, "num_hidden_layers": 6}
+    llama = LlamaConfig(**sizes, num_attention_heads=12, num_key_value_heads=4, vocab_size=1024)
+    bert = BertConfig(**sizes, num_attention_heads=12, vocab_size=1024)
+    models = {"llama": LlamaForCausalLM(llama).eval(), "bert": BertModel(bert).eval()}
+    ids = torch.randint(0, 1024, (2, 512))
+    padded = torch.ones_like(ids)
+    padded[1, :100] = 0
+    found = {}
+    for name, model in models.items():
+        model.set_attn_implementation("sdpa")
+        for kind, mask in (("whole", None), ("padded", padded)):
+            def run(model: Any = model, mask: Any = mask) -> None:
+                model(ids, attention_mask=mask)
+
+            def used(model: Any = model, run: Any = run) -> float:
+                with regard.hf.use(model):
+                    return timed(run)()
+
+            times = in_turns({"regard": used, "sdpa": timed(run)}, ROUNDS)
+            found[f"{name} {kind}"] = {**times, "ratio": times["regard"] / times["sdpa"]}
+            print(f"{name:>6} {kind:>6}: {times['regard'] * 1e3:7.1f} ms, sdpa {times['sdpa'] * 1e3:7.1f} ms, "
+                  f"{times['regard'] / times['sdpa']:.3f} ×")  # fmt: skip
+    return found
+
+
+PARTS = {"training": training, "decoding": decoding, "hugging_face": hugging_face}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        print(part)
+        keep("models", part, PARTS[part](), "torch", "transformers", "regard")

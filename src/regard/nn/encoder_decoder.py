@@ -1,0 +1,110 @@
+"""From one text to another: translation, as the first transformer did it.
+
+memory = Encoder(E_s[source])        x = Decoder(E_t[target], memory)        logits = x E_tᵀ
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..attention import Attention
+from ..inputs.positions.added import Sinusoidal
+from ..inputs.positions.base import Position
+from ..inputs.positions.checks import check_count
+from .cache import Cache
+from .initial import initialise
+from .models import Model, check_ids, remembered
+from .stacks import Decoder, Encoder
+from .style import Style
+from .summary import Sizes
+
+
+class EncoderDecoder(Model):
+    """A source text in, the logits of the target's next token out.
+
+    tokens:    the sizes of both vocabularies, (source, target); one number where they share one vocabulary
+    attention: by which the source reads itself, and the target what came before in it
+    cross:     by which the target reads the source
+    position:  of both
+
+    >>> model = EncoderDecoder((100, 90), dim=32, depth=2, heads=4)
+    >>> model(torch.tensor([[5, 7, 11]]), torch.tensor([[1, 2]])).shape
+    torch.Size([1, 2, 90])
+    """
+
+    @remembered
+    def __init__(
+        self,
+        tokens: int | tuple[int, int],
+        dim: int,
+        depth: int,
+        heads: int,
+        attention: Attention = Attention(),  # noqa: B008 - a value that never changes
+        cross: Attention = Attention(),  # noqa: B008
+        position: Position = Sinusoidal(),  # noqa: B008
+        style: Style = Style(),  # noqa: B008
+        **options: Any,
+    ) -> None:
+        self.tokens = (tokens, tokens) if isinstance(tokens, int) else tuple(tokens)
+        for size in self.tokens:
+            check_count("tokens", size, 1)
+        check_count("dim", dim, 1)
+        self.source = nn.Embedding(self.tokens[0], dim)
+        self.target = self.source if isinstance(tokens, int) else nn.Embedding(self.tokens[1], dim)
+        self.encoder = Encoder(dim, depth, heads, None, attention, position, style, **options)
+        self.decoder = Decoder(dim, depth, heads, None, attention, position, style, cross=cross, **options)
+        self.head = nn.Linear(dim, self.tokens[1], bias=False)
+        initialise(self.source)
+        initialise(self.target)
+        self.head.weight = self.target.weight
+
+    @property
+    def longest(self) -> int | None:
+        """How many tokens a text may have; None for any."""
+        return self.decoder.longest
+
+    def forward(
+        self, source: Tensor, target: Tensor, *, source_lengths: Any = None, target_lengths: Any = None
+    ) -> Tensor:
+        """Logits (batch, rows, target tokens), in row r those of the token that follows row r of the target."""
+        memory = self.encode(source, lengths=source_lengths)
+        return self.decode(target, memory, memory_lengths=source_lengths, lengths=target_lengths)
+
+    def encode(self, source: Tensor, *, lengths: Any = None) -> Tensor:
+        """The memory (batch, keys, dim) of a source (batch, keys)."""
+        memory: Tensor = self.encoder(self.source(check_ids(source, self.tokens[0], "source")), lengths=lengths)
+        return memory
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        *,
+        lengths: Any = None,
+        memory_lengths: Any = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Logits (batch, rows, target tokens) after a target, having read the memory."""
+        x = self.target(check_ids(target, self.tokens[1], "target"))
+        x = self.decoder(x, memory, lengths=lengths, memory_lengths=memory_lengths, cache=cache)
+        logits: Tensor = self.head(x)
+        return logits
+
+    def sizes(self, part: str, rows: int) -> Sizes:
+        """Source and target are taken to be of one length."""
+        return Sizes(rows, rows, memory=rows)
+
+    def generate(self, source: Tensor, prompts: Any, *, source_lengths: Any = None, **options: Any) -> Any:
+        """The target after a prompt, or after each of several, for each text of the source.
+
+        prompts: what every target starts with, its start token at least; the rest is as in `regard.nn.generate`
+        """
+        from .generation import generate
+
+        with torch.no_grad():
+            memory = self.encode(source, lengths=source_lengths)
+        return generate(partial(self.decode, memory=memory, memory_lengths=source_lengths), prompts, **options)
