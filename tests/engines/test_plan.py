@@ -162,3 +162,14 @@ def test_a_score_of_one_number_is_no_view_of_it() -> None:
     scores = rg.Attention(score=table("number")).scores(Q, K, number=number)
     number += 1
     assert (scores == 2).all()
+
+
+def test_blocks_are_not_counted_where_a_bare_call_takes_longer(monkeypatch: Any) -> None:
+    counted = []
+    count = tiled.cost
+    monkeypatch.setattr(tiled, "cost", lambda call: counted.append(call) or count(call))
+    small, large = (torch.ones(1, 1, size, 8) for size in (67, 4099))
+    assert plan.engine_for(prepare(CAUSAL, small, small, small, tables={})) is sdpa
+    assert not counted
+    assert plan.engine_for(prepare(CAUSAL, large, large, large, tables={})) in (sdpa, tiled)
+    assert counted

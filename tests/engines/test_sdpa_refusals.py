@@ -179,6 +179,14 @@ def test_what_is_infinite_does_not_cancel() -> None:
     assert sdpa.refusal(call_of(logarithm, zero=zero + 1)) is None
 
 
+def test_a_new_token_reads_every_key_a_nan_too() -> None:
+    causal, q, k, v = rg.Attention(mask=j <= i), Q[:, :, -1:], K.clone(), V.clone()
+    k[:, :, 9], v[:, :, 9] = torch.nan, torch.inf
+    assert sdpa.refusal(call_of(causal, q, k, v)) is None
+    assert causal(q, k, v, engine="sdpa").isnan().all()
+    assert sdpa.refusal(call_of(causal, q, k, v, start=K.shape[2] - 2)) is not None, "the last key is hidden"
+
+
 def test_sums_that_overflow_are_no_nan() -> None:
     half = [torch.full_like(x, 3e4, dtype=torch.float16) for x in (Q, K, V)]
     assert not sum(x.sum() for x in half).isfinite()

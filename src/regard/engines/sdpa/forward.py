@@ -9,8 +9,7 @@ from ..._shapes import Array, Float
 from ...algebra.errors import EngineError
 from ..call import Call
 from .reduction import Form, Reduction, reduction
-from .refusals import reads_all
-from .tensors import attn_mask, check_ranges, queries_and_keys, scale_of
+from .tensors import attn_mask, check_ranges, form_of, queries_and_keys, scale_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def _attended(call: Call, law: Reduction) -> Float[Array, "b h i e"]:
 
     scale = scale_of(call, law)
     q, k = queries_and_keys(call, law, scale)
-    form = _form(call, law)
+    form = form_of(call, law)
     mask = None if form in (Form.NONE, Form.CAUSAL) else attn_mask(call, law)
     backwards = form == Form.OFFSET
     y = scaled_dot_product_attention(
@@ -65,15 +64,6 @@ def _attended(call: Call, law: Reduction) -> Float[Array, "b h i e"]:
         is_causal=form == Form.CAUSAL, scale=1.0 if scale is None else scale, enable_gqa=call.group > 1,
     )  # fmt: skip
     return y.flip(2) if backwards else y
-
-
-def _form(call: Call, law: Reduction) -> Form:
-    """What attn_mask is in this call: j ≤ i is is_causal from the first key on, and nothing behind the last."""
-    if law.form != Form.CAUSAL:
-        return law.form
-    if call.first == 0:
-        return Form.CAUSAL
-    return Form.NONE if reads_all(call) else Form.OFFSET
 
 
 def packed(x: Any) -> Any:

@@ -12,7 +12,7 @@ from ...algebra.laws import Kind
 from ..call import Call
 from ..vectors import vector
 from .reduction import Form, Reduction, reduction
-from .tensors import scale_of
+from .tensors import form_of, scale_of
 
 MATH = 0  # torch.nn.attention.SDPBackend.MATH: scores and weights written out
 
@@ -50,13 +50,8 @@ def refusal_by_value(call: Call) -> str | None:
         return None
     if law.row is not None and not bool(vector(call, Kind.ROW, law.row.node).detach().isfinite().all()):
         return f"{law.row!r} holds NaN or ∞, which does not cancel"
-    hides = law.mask is not None and not (law.form == Form.CAUSAL and reads_all(call))
+    hides = law.mask is not None and form_of(call, law) != Form.NONE
     return _wild(call, law) if hides or law.is_distance else None
-
-
-def reads_all(call: Call) -> bool:
-    """Whether every query stands behind the last key, as a new token does: then j ≤ i hides none."""
-    return call.first is not None and call.first >= call.keys - 1
 
 
 def _wild(call: Call, law: Reduction) -> str | None:
@@ -116,7 +111,7 @@ def _gradients(call: Call, law: Reduction) -> Iterator[str]:
 def _device_reasons(call: Call, law: Reduction) -> Iterator[str]:
     """Off the CPU, PyTorch's kernels copy views that are not aligned, and take the maximum before the scale."""
     device = call.q.device.type
-    if law.form != Form.NONE and not (law.form == Form.CAUSAL and call.first == 0):
+    if form_of(call, law) not in (Form.NONE, Form.CAUSAL):
         yield f"PyTorch may write attn_mask out as N × n numbers on {device}"
     if (scale_of(call, law) or 0.0) < 0:
         yield f"PyTorch's kernels on {device} need a scale above 0"
@@ -139,9 +134,10 @@ def _takes_math_path(call: Call, law: Reduction) -> bool:
 
     sizes = (call.batch, call.heads, call.queries, call.width)
     q, k, v = _alike(call.q, sizes), _alike(call.k), _alike(call.v)
-    masked = law.form not in (Form.NONE, Form.CAUSAL)
+    form = form_of(call, law)
+    masked = form not in (Form.NONE, Form.CAUSAL)
     mask = torch.empty((1, 1, 1, call.keys), dtype=call.working_dtype, device=q.device) if masked else None
-    causal, grouped = law.form == Form.CAUSAL, call.group > 1
+    causal, grouped = form == Form.CAUSAL, call.group > 1
     try:
         return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, causal, scale=1.0, enable_gqa=grouped)) == MATH
     except (AttributeError, TypeError, RuntimeError):  # no public way to ask; the shapes were looked at above

@@ -30,6 +30,15 @@ from .reduction import Form, Reduction, constant, pattern
 KINDS = {Form.COLUMN: Kind.COLUMN, Form.OFFSET: Kind.OFFSET, Form.CAUSAL: Kind.OFFSET}
 
 
+def form_of(call: Call, law: Reduction) -> Form:
+    """What attn_mask is in this call: j ≤ i is is_causal from the first key on, and hides none from the last."""
+    if law.form != Form.CAUSAL:
+        return law.form
+    if call.first == 0:
+        return Form.CAUSAL
+    return Form.NONE if call.first is not None and call.first >= call.keys - 1 else Form.OFFSET
+
+
 def scale_of(call: Call, law: Reduction) -> float | None:
     """The factor as scale=; None where it varies and must go into q."""
     return constant(law.factor, call.heads, call.width, call.keys) if law.is_constant else None
