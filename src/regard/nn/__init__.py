@@ -32,6 +32,9 @@ _NAMES = by_name(
         "vit": "ViT",
         "encoder_decoder": "EncoderDecoder",
         "cache": "Cache",
+        "generation": "Generation Sampling generate greedy stream",
+        "storage": "load save",
+        "checkpoints": "Matched from_hugging_face to_hugging_face",
         "summary": "Summary",
     }
 )

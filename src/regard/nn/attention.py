@@ -211,7 +211,7 @@ class Tables(nn.Module):
 
 def heads(x: Tensor, width: int) -> Tensor:
     """(batch, rows, heads · width) → (batch, heads, rows, width)."""
-    return x.unflatten(-1, (-1, width)).transpose(1, 2)
+    return x.reshape(*x.shape[:2], x.shape[2] // width, width).transpose(1, 2)
 
 
 def joined(x: Tensor) -> Tensor:

@@ -131,7 +131,7 @@ class Cache:
 
     def keep(self, texts: Any) -> None:
         """The texts of these numbers, in this order; one may be kept twice."""
-        texts = torch.as_tensor(texts)
+        texts = torch.as_tensor(texts, dtype=None if len(texts) else torch.int64)
         if texts.ndim != 1 or texts.is_floating_point() or texts.dtype == torch.bool:
             raise KindError(
                 f"texts: the numbers of those to keep, integers in one row; got dtype {texts.dtype}, "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..attention import Attention
@@ -74,10 +75,21 @@ class GPT(Model):
         cache:   the rows before, which are read as well
         tables:  of the formula, by name
         """
+        logits: Tensor = self.head(self._read(ids, lengths, cache, tables))
+        return logits
+
+    def after(self, ids: Tensor, *, lengths: Any = None, cache: Cache | None = None, **tables: Tensor) -> Tensor:
+        """Logits (batch, tokens) of the token after each text: those of its last row, without the others."""
+        y = self._read(ids, lengths, cache, tables)
+        ends = -1 if lengths is None else torch.as_tensor(lengths, device=y.device) - 1
+        logits: Tensor = self.head(y[torch.arange(y.shape[0], device=y.device), ends])
+        return logits
+
+    def _read(self, ids: Tensor, lengths: Any, cache: Cache | None, tables: dict[str, Tensor]) -> Tensor:
+        """What the decoder makes of each row, (batch, rows, dim)."""
         x = self.embedding(check_ids(ids, self.tokens))
         x, rows = self.decoder.placed(x, lengths=lengths, cache=cache, tables=tables)
-        logits: Tensor = self.head(self.decoder.read(self.dropout(x), rows))
-        return logits
+        return self.decoder.read(self.dropout(x), rows)
 
     def generate(self, prompts: Any, **options: Any) -> Any:
         """Text after a prompt, or after each of several: see `regard.nn.generate`."""

@@ -57,8 +57,7 @@ class Placement(nn.Module):
     @property
     def position(self) -> Position:
         """The position with the parameters as they are now."""
-        plain = {name: table.view_as(table) for name, table in self.tables.items()}  # a compiler follows no Parameter
-        return self._made.with_parameters(plain) if plain else self._made
+        return self._made.with_parameters(self.tables) if len(self.tables) else self._made
 
     def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         """The vectors with their positions."""
