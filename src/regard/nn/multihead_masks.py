@@ -79,9 +79,10 @@ def masked(
     if hint:
         return Masked(formulas.causal, {})
     refused, added = _refused(pairs, keys), _added(pairs, keys)
-    if refused is None and added is None:
+    if added is None and refused is None:
         return Masked(formulas.free, {})
     if added is None:
+        assert refused is not None
         return Masked(formulas.admitted, {ADMITTED: _wider(~refused, appended)})
     if ADMITTED not in formulas.added.ranks:
         added = added if refused is None else added.masked_fill(refused, -torch.inf)
