@@ -30,6 +30,12 @@ GOALS = {"training": 1.05, "decoding": 10.0, "hugging_face": 1.1}
 ROUNDS = 15
 
 
+def shown(name: str, times: dict[str, float]) -> None:
+    """A line of the table: regard beside the other."""
+    (ours, first), (peer, second) = times.items()
+    print(f"{name:>14}: {ours} {first * 1e3:7.1f} ms, {peer} {second * 1e3:7.1f} ms, {first / second:.3f} ×")
+
+
 # -- a training step -------------------------------------------------------------------------------------------
 
 
@@ -82,13 +88,13 @@ def training() -> dict[str, Any]:
         plain = Plain(tokens, length, dim, depth, heads)
         assert ours.count() == sum(p.numel() for p in plain.parameters())
         ids = torch.randint(0, tokens, (batch, length + 1))
-        times = in_turns({"regard": timed(_step(ours, ids)), "plain": timed(_step(plain, ids))}, ROUNDS)
+        times = in_turns({"regard": timed(step_of(ours, ids)), "plain": timed(step_of(plain, ids))}, ROUNDS)
         found[name] = {**times, "ratio": times["regard"] / times["plain"], "parameters": ours.count()}
-        print(f"{name:>8}: {times['regard'] * 1e3:7.1f} ms, plain {times['plain'] * 1e3:7.1f} ms, {found[name]['ratio']:.3f} ×")
+        shown(name, times)
     return found
 
 
-def _step(model: Any, ids: Any) -> Any:
+def step_of(model: Any, ids: Any) -> Any:
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
     def step() -> None:
@@ -123,7 +129,8 @@ def decoding() -> dict[str, Any]:
             "read": statistics.median(read),
         }  # fmt: skip
         ratio = f"{one['whole'] / one['cached']:6.1f} × faster than anew" if whole else ""
-        print(f"{n:>6} tokens: {one['cached'] * 1e3:6.2f} ms a token, reading its cache {one['read'] * 1e3:.2f} ms  {ratio}")
+        token, read_once = one["cached"] * 1e3, one["read"] * 1e3
+        print(f"{n:>6} tokens: {token:6.2f} ms a token, reading its cache {read_once:.2f} ms  {ratio}")
     return found
 
 
@@ -155,6 +162,7 @@ def hugging_face() -> dict[str, Any]:
     for name, model in models.items():
         model.set_attn_implementation("sdpa")
         for kind, mask in (("whole", None), ("padded", padded)):
+
             def run(model: Any = model, mask: Any = mask) -> None:
                 model(ids, attention_mask=mask)
 
@@ -164,8 +172,7 @@ def hugging_face() -> dict[str, Any]:
 
             times = in_turns({"regard": used, "sdpa": timed(run)}, ROUNDS)
             found[f"{name} {kind}"] = {**times, "ratio": times["regard"] / times["sdpa"]}
-            print(f"{name:>6} {kind:>6}: {times['regard'] * 1e3:7.1f} ms, sdpa {times['sdpa'] * 1e3:7.1f} ms, "
-                  f"{times['regard'] / times['sdpa']:.3f} ×")  # fmt: skip
+            shown(f"{name} {kind}", times)
     return found
 
 

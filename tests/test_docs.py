@@ -62,7 +62,9 @@ def test_document_executes(path: Path) -> None:
         example.evaluate()
 
 
-@pytest.mark.parametrize("module", [regard, regard.geometry, regard.inputs], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [regard, regard.geometry, regard.hf, regard.inputs, regard.nn], ids=lambda module: module.__name__
+)
 def test_every_public_name_is_documented(module: ModuleType) -> None:
     words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)))
     assert not sorted(set(module.__all__) - words), "public, but in neither README.md nor docs/"

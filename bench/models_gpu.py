@@ -1,0 +1,125 @@
+"""Models on a GPU: right first, then a training step and decoding beside a plain PyTorch model.
+
+    python bench/models_gpu.py         prints tables and keeps bench/results/models.json, parts "cuda …"
+
+Right: one pass, and a prompt in chunks with single steps after it, in float32 on the GPU, against float64 on the CPU,
+for formulas, positions and prompts of unequal length. Time: GPT beside the model of bench/models.py, in bfloat16.
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+from typing import Any
+
+import torch
+from machine import in_turns, keep
+from models import Plain, shown, step_of
+
+import regard as rg
+from regard import d, dot, share, sigmoid, sqdist, sqrt, tanh, window
+from regard.inputs import ALiBi, Learned, Offsets, Position, Relative, Rotary
+from regard.nn import GPT, Cache
+
+FORMULAS = {
+    "softmax": rg.Attention(),
+    "window": rg.Attention(mask=window(5)),
+    "soft-cap": rg.Attention(score=30 * tanh(dot / sqrt(d) / 30)),
+    "Euclid": rg.Attention(score=-sqdist / 2),
+    "sigmoid": rg.Attention(weight=sigmoid),
+    "sink": rg.Attention(weight=share(rg.exp, sink=1)),
+}
+POSITIONS: dict[str, Position] = {
+    "rotary": Rotary(), "learned": Learned.random(64, 32), "ALiBi": ALiBi(), "relative": Relative.random(4, Offsets(9)),
+}  # fmt: skip
+
+
+@torch.no_grad()
+def check() -> int:
+    """How many combinations were right."""
+    right = 0
+    ids, lengths = torch.randint(0, 50, (3, 17)), torch.tensor([11, 7, 2])
+    for formula in FORMULAS.values():
+        for position in POSITIONS.values():
+            torch.manual_seed(0)
+            model = GPT(50, 32, 2, 4, 2, formula, position).eval()
+            for parameter in model.parameters():
+                parameter.mul_(8)
+            exact = copy.deepcopy(model).double()(ids)
+            plain = float((model(ids) - exact).abs().max())  # what float32 loses on the CPU
+            model.cuda()
+            tolerance = 3 * plain + 1e-6 * float(exact.abs().max())
+            there = ids.cuda()
+            whole = model(there).cpu()
+            cache = Cache()
+            parts = [there[:, :9], there[:, 9:10], there[:, 10:11], there[:, 11:]]
+            chunks = torch.cat([model(part, cache=cache) for part in parts], 1).cpu()
+            assert (whole - exact).abs().max() < tolerance, (formula, position)
+            assert (chunks - exact).abs().max() < tolerance, (formula, position)
+            cache = Cache()
+            model(there[:, :11], lengths=lengths.cuda(), cache=cache)
+            for step in range(3):
+                at = lengths + step
+                logits = model(there.gather(1, at[:, None].cuda()), cache=cache).cpu()
+                wanted = exact[torch.arange(3), at]
+                assert (logits[:, 0] - wanted).abs().max() < tolerance, (formula, position, step)
+            right += 1
+    return right
+
+
+def seconds(function: Any) -> Any:
+    """A run that takes the time of `function` on the GPU."""
+
+    def run() -> float:
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        begin.record()
+        function()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+    return run
+
+
+def training() -> dict[str, Any]:
+    """A step in bfloat16: GPT, and the plain model."""
+    found = {}
+    for name, (length, dim, depth, heads, batch) in {
+        "small": (1024, 768, 12, 12, 8),
+        "large": (2048, 2048, 8, 16, 4),
+    }.items():
+        ours = GPT(50304, dim, depth, heads, position=Learned.random(length, dim)).cuda().bfloat16()
+        plain = Plain(50304, length, dim, depth, heads).cuda().bfloat16()
+        ids = torch.randint(0, 50304, (batch, length + 1)).cuda()
+        times = in_turns({"regard": seconds(step_of(ours, ids)), "plain": seconds(step_of(plain, ids))}, 15)
+        found[name] = {**times, "ratio": times["regard"] / times["plain"], "parameters": ours.count()}
+        shown(name, times)
+        del ours, plain
+    return found
+
+
+@torch.no_grad()
+def decoding() -> dict[str, Any]:
+    """A token at length n from the cache, and from the whole text anew."""
+    model = GPT(50304, 768, 12, 12).cuda().bfloat16().eval()
+    found = {}
+    for n in (128, 1024, 8192, 32768):
+        ids = torch.randint(0, 50304, (1, n)).cuda()
+        cache = Cache(length=n + 64)
+        model(ids, cache=cache)
+        steps = [seconds(lambda: model(ids[:, :1], cache=cache))() for _ in range(32)]  # noqa: B023
+        whole = [seconds(lambda: model(ids))() for _ in range(3)] if n <= 8192 else []  # noqa: B023
+        found[str(n)] = {
+            "cached": statistics.median(steps),
+            "whole": statistics.median(whole) if whole else None,
+        }
+        print(n, {name: value and round(value * 1e3, 2) for name, value in found[str(n)].items()}, "ms")
+    return found
+
+
+if __name__ == "__main__":
+    print(check(), "combinations of formula and position are right")
+    for part, measure in {"cuda training": training, "cuda decoding": decoding}.items():
+        print(part)
+        keep("models", part, measure(), "torch")
