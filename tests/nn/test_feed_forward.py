@@ -91,5 +91,5 @@ def test_refusals(kind: Any) -> None:
         kind(-3)
     with pytest.raises(CallError, match="hidden: an integer of at least 1; got 0"):
         kind(DIM, 0)
-    with pytest.raises(KindError, match="hidden: an integer; got 2.5"):
+    with pytest.raises(KindError, match=r"hidden: an integer; got 2.5"):
         kind(DIM, 2.5)

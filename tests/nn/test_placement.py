@@ -83,7 +83,7 @@ def test_the_rows_before_say_where_the_rows_stand() -> None:
 def test_refusals() -> None:
     with pytest.raises(KindError, match=r"position: a value such as Rotary\(\) or Learned.random\(512, 64\); got None"):
         Placement(None)  # type: ignore[arg-type]
-    with pytest.raises(CallError, match="position: made for the layer's 6 heads; got Relative.*, for 4"):
+    with pytest.raises(CallError, match=r"position: made for the layer's 6 heads; got Relative.*, for 4"):
         Placement(Relative.random(4, Offsets(3)), 6)
     for position in (NoPosition(), Rotary(), Sinusoidal(), ALiBi(), ALiBi(6), Relative.random(6, Offsets(3))):
         Placement(position, 6)

@@ -37,6 +37,7 @@ from regard.inputs.positions import (
     Sum,
     YaRN,
 )  # fmt: skip
+from regard.nn import recipes
 from regard.nn.bert import BERT
 from regard.nn.checkpoints import tensors as files
 from regard.nn.encoder_decoder import EncoderDecoder
@@ -110,7 +111,7 @@ MODELS: dict[str, tuple[Callable[[], Model], Call]] = {
     "untied": (lambda: gpt(tied=False, kv_heads=1, width=10, bias=False), lambda m: m(IDS)),
     "tables": (lambda: gpt(attention=TABLES, tables=tables()), lambda m: m(IDS)),
     "BERT": (lambda: BERT(V, D, 2, HEADS, segments=3), lambda m: m(IDS, lengths=[7, 5])),
-    "ViT": (lambda: ViT((6, 4), 2, 5, D, 2, HEADS, channels=1), lambda m: m(X[:, :6, None, :4].mT.mT.transpose(1, 2))),
+    "ViT": (lambda: ViT((6, 4), 2, 5, D, 2, HEADS, channels=1), lambda m: m(X[:, None, :6, :4])),
     "ViT, mean": (lambda: ViT(4, (2, 1), 5, D, 2, HEADS, channels=1, pool="mean"), lambda m: m(X[:, None, :4, :4])),
     "Encoder": (lambda: Encoder(D, 2, HEADS), lambda m: m(X)),
     "Decoder": (lambda: Decoder(D, 2, HEADS, cross=Attention(dot)), lambda m: m(X, memory=X[:, :5])),
@@ -185,20 +186,22 @@ def load_saved(model: Any, folder: Path) -> Any:
     return load(folder / "m")
 
 
-def test_parameters_that_share_memory_are_stored_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("overlap", [V, V - 1, 0])
+def test_parameters_that_share_memory_are_stored_apart(overlap: int, tmp_path: Path) -> None:
     model = gpt(tied=False)
-    both = torch.randn(2, V, D)
-    model.embedding.weight, model.head.weight = nn.Parameter(both[0]), nn.Parameter(both[1])
+    both = torch.randn(2 * V - overlap, D)
+    model.embedding.weight, model.head.weight = nn.Parameter(both[:V]), nn.Parameter(both[V - overlap :])
     again = load_saved(model, tmp_path)
-    assert torch.equal(again.embedding.weight, both[0])
-    assert torch.equal(again.head.weight, both[1])
+    assert torch.equal(again.embedding.weight, both[:V])
+    assert torch.equal(again.head.weight, both[V - overlap :])
+    assert (tmp_path / "m").stat().st_size < 4 * model.count() + 10_000
 
 
 def test_a_loaded_model_does_not_need_its_file(tmp_path: Path) -> None:
     model = trained(gpt)
     again = load_saved(model, tmp_path)
     with (tmp_path / "m").open("r+b") as file:
-        file.truncate(10)
+        file.write(bytes((tmp_path / "m").stat().st_size))
     assert torch.equal(again(IDS), model(IDS))
 
 
@@ -265,6 +268,12 @@ def test_a_description_is_readable() -> None:
             "tokens": {"tuple": [7, 11]},
         }
     }
+
+
+def test_a_formula_that_reads_as_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "parse", lambda text: Attention(dot))
+    with pytest.raises(KindError, match=r"attention: a formula that can be read from its own text; got softmax"):
+        plain(Attention(), "attention")
 
 
 # -- whole or not at all ---------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ _NAMES = by_name(
         "cache": "Cache",
         "generation": "Generation Sampling generate greedy stream",
         "storage": "load save",
-        "checkpoints": "Matched from_hugging_face to_hugging_face",
+        "checkpoints": "Matched Misfit from_hugging_face to_hugging_face",
         "summary": "Summary",
     }
 )

@@ -71,11 +71,11 @@ class Model(nn.Module):
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The model that `save` wrote."""
+    def load(cls, path: str | os.PathLike[str], *, device: str | torch.device = "cpu") -> Self:
+        """The model that `save` wrote, on a device."""
         from .storage import load
 
-        model = load(path)
+        model = load(path, device=device)
         if not isinstance(model, cls):
             kind = type(model).__name__
             raise KindError(f"path: holds a {cls.__name__}; got a {kind} in {os.fspath(path)!r}; use {kind}.load")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,16 @@ def test_folders_are_read(name: str, size: str, tmp_path: Path) -> None:
     same = from_hugging_face(theirs)
     assert str(ours.made_of) == str(same.made_of)
     assert torch.equal(ours(IDS), same(IDS))
+
+
+def test_older_configs_say_layers_by_number(tmp_path: Path) -> None:
+    theirs = decoder("qwen2, window")
+    with silent():
+        theirs.save_pretrained(tmp_path)
+    told = json.loads((tmp_path / "config.json").read_text())
+    del told["layer_types"]
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    assert from_hugging_face(tmp_path).made_of["attention"] == from_hugging_face(theirs).made_of["attention"]
 
 
 def test_folders_of_encoders_are_read(tmp_path: Path) -> None:

@@ -9,7 +9,16 @@ from ..._shapes import Array, Float
 from ...algebra.errors import EngineError
 from ..call import Call
 from .reduction import Form, Reduction, reduction
-from .tensors import attn_mask, check_ranges, form_of, queries_and_keys, scale_of
+from .tensors import (
+    attn_mask,
+    by_query_head,
+    check_ranges,
+    form_of,
+    kernels,
+    queries_and_keys,
+    reads_groups,
+    scale_of,
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +67,13 @@ def _attended(call: Call, law: Reduction) -> Float[Array, "b h i e"]:
     q, k = queries_and_keys(call, law, scale)
     form = form_of(call, law)
     mask = None if form in (Form.NONE, Form.CAUSAL) else attn_mask(call, law)
-    backwards = form == Form.OFFSET
-    y = scaled_dot_product_attention(
-        packed(q.flip(2) if backwards else q), packed(k), packed(call.v), attn_mask=mask,
-        is_causal=form == Form.CAUSAL, scale=1.0 if scale is None else scale, enable_gqa=call.group > 1,
-    )  # fmt: skip
+    backwards, groups = form == Form.OFFSET, reads_groups(call, form)
+    k, v = (k, call.v) if groups else (by_query_head(call, x) for x in (k, call.v))
+    with kernels(call, form):
+        y = scaled_dot_product_attention(
+            packed(q.flip(2) if backwards else q), packed(k), packed(v), attn_mask=mask,
+            is_causal=form == Form.CAUSAL, scale=1.0 if scale is None else scale, enable_gqa=groups,
+        )  # fmt: skip
     return y.flip(2) if backwards else y
 
 

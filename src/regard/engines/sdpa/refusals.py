@@ -12,7 +12,7 @@ from ...algebra.laws import Kind
 from ..call import Call
 from ..vectors import vector
 from .reduction import Form, Reduction, reduction
-from .tensors import form_of, scale_of
+from .tensors import form_of, kernels, reads_groups, scale_of
 
 MATH = 0  # torch.nn.attention.SDPBackend.MATH: scores and weights written out
 
@@ -111,7 +111,7 @@ def _gradients(call: Call, law: Reduction) -> Iterator[str]:
 def _device_reasons(call: Call, law: Reduction) -> Iterator[str]:
     """Off the CPU, PyTorch's kernels copy views that are not aligned, and take the maximum before the scale."""
     device = call.q.device.type
-    if form_of(call, law) not in (Form.NONE, Form.CAUSAL):
+    if form_of(call, law) not in (Form.NONE, Form.CAUSAL, Form.GIVEN):  # truths for every pair are N × n already
         yield f"PyTorch may write attn_mask out as N × n numbers on {device}"
     if (scale_of(call, law) or 0.0) < 0:
         yield f"PyTorch's kernels on {device} need a scale above 0"
@@ -132,14 +132,19 @@ def _path(call: Call, law: Reduction) -> Iterator[str]:
 def _takes_math_path(call: Call, law: Reduction) -> bool:
     import torch
 
+    assert call.v is not None
     sizes = (call.batch, call.heads, call.queries, call.width)
-    q, k, v = _alike(call.q, sizes), _alike(call.k), _alike(call.v)
     form = form_of(call, law)
+    groups = reads_groups(call, form)
+    heads = int(call.k.shape[1]) if groups else call.heads
+    q, k, v = _alike(call.q, sizes), *(_alike(x, (call.batch, heads, *x.shape[2:])) for x in (call.k, call.v))
     masked = form not in (Form.NONE, Form.CAUSAL)
-    mask = torch.empty((1, 1, 1, call.keys), dtype=call.working_dtype, device=q.device) if masked else None
-    causal, grouped = form == Form.CAUSAL, call.group > 1
+    dtype = torch.bool if form == Form.GIVEN else call.working_dtype
+    mask = torch.empty((1, 1, 1, call.keys), dtype=dtype, device=q.device) if masked else None
+    causal = form == Form.CAUSAL
     try:
-        return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, causal, scale=1.0, enable_gqa=grouped)) == MATH
+        with kernels(call, form):
+            return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, causal, scale=1.0, enable_gqa=groups)) == MATH
     except (AttributeError, TypeError, RuntimeError):  # no public way to ask; the shapes were looked at above
         return bool(call.q.device.type != "cpu")
 

@@ -7,6 +7,9 @@ step further along either axis: values[x], x = r + j with r = N − 1 counting d
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +42,32 @@ def form_of(call: Call, law: Reduction) -> Form:
     return Form.NONE if call.first is not None and call.first >= call.keys - 1 else Form.OFFSET
 
 
+def reads_groups(call: Call, form: Form) -> bool:
+    """Whether the kernel is told that several query heads read one key head; with truths, only the CPU's can be."""
+    return call.group > 1 and (form != Form.GIVEN or bool(call.q.device.type == "cpu"))
+
+
+FEW = 16  # queries
+
+
+@contextmanager
+def kernels(call: Call, form: Form) -> Iterator[None]:
+    """The kernels to choose from: all, but for cuDNN's where it is wrong or slow.
+
+    It gives no 0 for a row of truths in which nothing is admitted, and plans anew for each number of keys, which takes
+    milliseconds: too long for a token.
+    """
+    cuda = sys.modules["torch"].backends.cuda
+    if call.q.device.type == "cpu" or not cuda.cudnn_sdp_enabled() or (form != Form.GIVEN and call.queries > FEW):
+        yield
+        return
+    cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        cuda.enable_cudnn_sdp(True)
+
+
 def scale_of(call: Call, law: Reduction) -> float | None:
     """The factor as scale=; None where it varies and must go into q."""
     return constant(law.factor, call.heads, call.width, call.keys) if law.is_constant else None
@@ -56,7 +85,7 @@ def _of_pair(call: Call, law: Reduction) -> tuple[Any, Any]:
         return _unit(xp, q), _unit(xp, k)
     if law.is_distance:
         middle = origin(k)
-        q, k = q - _by_query_head(call, middle), k - middle
+        q, k = q - by_query_head(call, middle), k - middle
     if law.pair.metric is None:
         return q, k
     metric = _metric(call, law)
@@ -73,7 +102,7 @@ def _metric(call: Call, law: Reduction) -> Any:
     return vector_reading(call, Kind.HEAD).metric(law.pair)
 
 
-def _by_query_head(call: Call, x: Any) -> Any:
+def by_query_head(call: Call, x: Any) -> Any:
     return x if call.group == 1 else x.repeat_interleave(call.group, 1)
 
 
@@ -111,7 +140,7 @@ def _values(call: Call, law: Reduction, part: Reading) -> Float[Array, "b h 1 x"
 
 def norms(call: Call, law: Reduction) -> Float[Array, "b h 1 n"]:
     """slope · ‖k‖², or slope · kᵀ P k, from the mean of the keys."""
-    k = _by_query_head(call, call.k - origin(call.k))
+    k = by_query_head(call, call.k - origin(call.k))
     other = k if law.pair.metric is None else k @ _metric(call, law)
     return (k * other).sum(-1)[:, :, None, :] * vector(call, Kind.HEAD, law.slope.node)
 

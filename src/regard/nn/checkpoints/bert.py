@@ -51,7 +51,7 @@ def arguments(config: Config) -> dict[str, Any]:
             activation=config.activation("hidden_act", "gelu"),
             hidden=config.size("intermediate_size"),
             residual=post_norm,
-            epsilon=1e-5,
+            epsilon=config.number("layer_norm_eps", 1e-12),
             dropout=config.number("hidden_dropout_prob", 0.1),
         ),
         "segments": config.size("type_vocab_size", 2),

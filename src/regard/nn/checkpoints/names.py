@@ -91,8 +91,8 @@ class Names:
     def match(self, ours: Shapes, tensors: Mapping[str, Tensor], family: str) -> tuple[dict[str, Tensor], Matched]:
         """The tensors under our names, and what did not match."""
         there: dict[str, str] = {}
-        for name in tensors:
-            there.setdefault(self.plain(name), name)
+        for one in tensors:
+            there.setdefault(self.plain(one), one)
         twice = [name for name in tensors if name not in there.values()]  # with the prefix and without
         found: dict[str, Tensor] = {}
         missing: dict[str, str] = dict.fromkeys(ours, "")  # and what was looked for
