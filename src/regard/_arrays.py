@@ -278,6 +278,9 @@ LIBRARIES: dict[str, Callable[[], Library]] = {"numpy": _numpy, "torch": _torch,
 
 def library(array: Any) -> Library:
     """The library that an array belongs to."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return LIBRARIES["torch"]()  # without asking its class, which a compiler could not follow for a Parameter
     root = type(array).__module__.partition(".")[0]
     if root in LIBRARIES and is_array(array):
         return LIBRARIES[root]()

@@ -208,6 +208,78 @@ def test_empty_blocks_admit_nothing() -> None:
     assert rg.Attention().laws.block((0, 3), (0, 4)) == "all"
 
 
+# -- what comes after ----------------------------------------------------------------------------------------------
+
+PLACES = 12
+CAUSAL = [
+    causal,
+    j < i,
+    i >= j,
+    ~(j > i),
+    rg.equal(i, j),
+    j + 2 <= i,
+    2 * j <= 2 * i,
+    rg.window(5),
+    rg.window(table("reach")[h]),
+    causal & rg.documents("ids"),
+    causal & rg.given("pairs"),
+    causal & rg.padding("lengths"),
+    (causal & (i - j < 3)) | (causal & (j < 2)),
+    ~((j > i) | (j < 2)),
+    (i > 3) & (j <= i) | (i <= 3) & (j < i),
+    causal & (j % 3 < 1),
+]
+NOT_CAUSAL = [
+    rg.prefix(3),
+    rg.everywhere,
+    rg.documents("ids"),
+    rg.given("pairs"),
+    rg.padding("lengths"),
+    j <= i + 1,
+    j <= 2 * i,
+    j >= i,
+    ~causal,
+    ~rg.documents("ids"),
+    causal | rg.given("pairs"),
+    rg.abs(i - j) < 3,
+    j < i + table("reach")[h],
+    j < n,
+]
+
+
+@pytest.mark.parametrize("mask", CAUSAL, ids=repr)
+def test_nothing_after_the_query_is_read(mask: rg.Mask) -> None:
+    assert rg.Attention(mask=mask).laws.causal
+
+
+@pytest.mark.parametrize("mask", NOT_CAUSAL, ids=repr)
+def test_something_after_the_query_may_be_read(mask: rg.Mask) -> None:
+    assert not rg.Attention(mask=mask).laws.causal
+
+
+def test_what_is_shared_over_queries_or_among_later_keys_sees_what_comes_after() -> None:
+    assert not rg.Attention().laws.causal
+    assert rg.Attention(weight=share(exp, sink=2), mask=causal).laws.causal
+    assert rg.Attention(weight=rg.sigmoid, mask=causal).laws.causal
+    assert rg.Attention(weight=share(exp, over=h), mask=causal).laws.causal
+    assert rg.Attention(weight=share(exp, among=j < i), mask=causal).laws.causal
+    assert not rg.Attention(weight=share(exp, among=j <= i + 1), mask=causal).laws.causal
+    assert not rg.Attention(weight=share(exp, among=causal)).laws.causal
+    for over in (i, b):
+        assert not rg.Attention(weight=share(exp, over=over), mask=causal).laws.causal
+
+
+@settings(max_examples=200)
+@given(index_masks())
+def test_a_causal_mask_admits_nothing_after_the_query(twin: Twin) -> None:
+    places = {"i": np.arange(PLACES)[:, None], "j": np.arange(PLACES)}
+    for value, joined in ((twin.value, True), (twin.value & causal, places["j"] <= places["i"])):
+        admitted = np.broadcast_to(twin.plain(environment(CALL) | places) & joined, (BATCH, HEADS, PLACES, PLACES))
+        if rg.Attention(mask=value).laws.causal:
+            assert not np.triu(admitted, 1).any()
+    assert rg.Attention(mask=twin.value & causal).laws.causal
+
+
 # -- words -------------------------------------------------------------------------------------------------------
 
 

@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 
 import regard as rg
 from regard import causal, d, dot, h, i, j, sqrt
+from regard.algebra.errors import CallError
 from regard.inputs.positions import (
     ALiBi,
+    Buckets,
     DynamicNTK,
     Learned,
     Linear,
@@ -270,3 +272,99 @@ def test_the_whole_score_prints() -> None:
         + rg.table("relative")[h, rg.maximum(-2, rg.minimum(2, i - j)) + 2]
     )
     assert rg.parse(repr(joined)) == joined
+
+
+# -- what a model asks of a position -----------------------------------------------------------------------------------
+
+RELATIVE = Relative(RNG.standard_normal((HEADS, 8)), Buckets(8, 6))
+DYNAMIC = Rotary(scaling=DynamicNTK(2, 4))
+ASKED: list[tuple[Position, tuple[int | None, int | None, bool]]] = [
+    (NoPosition(), (None, None, False)),
+    (Sinusoidal(), (None, None, False)),
+    (Rotary(), (None, None, False)),
+    (Rotary(scaling=YaRN(4, 16)), (None, None, False)),
+    (DYNAMIC, (None, None, True)),
+    (Learned(TABLE), (None, 23, False)),
+    (ALiBi(), (None, None, False)),
+    (ALiBi(5), (5, None, False)),
+    (RELATIVE, (HEADS, None, False)),
+    (Learned(TABLE) + RELATIVE + ALiBi(HEADS), (HEADS, 23, False)),
+    (Learned(TABLE) + DYNAMIC, (None, 23, True)),
+    (ALiBi() + Rotary(), (None, None, False)),
+]
+
+
+@pytest.mark.parametrize(("position", "expected"), ASKED, ids=[repr(position)[:60] for position, _ in ASKED])
+def test_for_which_heads_and_texts_a_position_is_made(position: Position, expected: Any) -> None:
+    assert (position.heads, position.longest, position.dynamic) == expected
+
+
+def test_the_shortest_table_says_how_long_a_text_may_be() -> None:
+    class Other(Learned):
+        @property
+        def parameters(self) -> dict[str, Any]:
+            return {"other": self.table}
+
+    assert (Learned(TABLE) + Other(TABLE[:7])).longest == 7
+
+
+def test_parts_of_a_sum_are_made_for_the_same_heads() -> None:
+    with pytest.raises(CallError, match="heads: all parts are made for as many; got 3 and 6"):
+        ALiBi(6) + RELATIVE
+    assert (ALiBi(HEADS) + RELATIVE).heads == HEADS
+
+
+@every_kind
+def test_other_arrays_in_place_of_parameters(kind: str) -> None:
+    convert, x, table, bias = KINDS[kind], KINDS[kind](X), KINDS[kind](TABLE + 1), KINDS[kind](np.ones((HEADS, 8)))
+    made = (Learned(TABLE) + Rotary() + RELATIVE).with_parameters({"position": table, "relative": bias, "more": x})
+    plain = Learned(table) + Rotary() + Relative(bias, Buckets(8, 6))
+    np.testing.assert_array_equal(made.add(x, 3), plain.add(x, 3))
+    np.testing.assert_array_equal(made.tables()["relative"], plain.tables()["relative"])
+    assert made.parameters["position"] is table
+    assert made.parameters["relative"] is bias
+    assert made.score(dot) == plain.score(dot)
+    same = Learned(convert(TABLE)).with_parameters({})
+    np.testing.assert_array_equal(same.add(x), Learned(convert(TABLE)).add(x))
+
+
+@pytest.mark.parametrize("position", [NoPosition(), Sinusoidal(), Rotary(), ALiBi(4)], ids=repr)
+def test_without_parameters_nothing_is_replaced(position: Position) -> None:
+    assert position.with_parameters({"position": TABLE, "relative": TABLE}) == position
+
+
+def test_the_value_itself_stays_and_shapes_do() -> None:
+    position = Learned(TABLE)
+    position.with_parameters({"position": TABLE + 1})
+    np.testing.assert_array_equal(position.table, TABLE)
+    with pytest.raises(CallError, match=r"table: has the shape that it had, \(23, 14\); got shape \(7, 14\)"):
+        position.with_parameters({"position": TABLE[:7]})
+    with pytest.raises(CallError, match=r"table: has the shape that it had, \(3, 8\); got shape \(3, 7\)"):
+        RELATIVE.with_parameters({"relative": np.ones((3, 7))})
+
+
+def test_gradients_flow_to_the_arrays_that_were_put_in() -> None:
+    table, bias = (torch.tensor(array, requires_grad=True) for array in (TABLE, RELATIVE.table))
+    made = (Learned(TABLE) + RELATIVE).with_parameters({"position": table, "relative": bias})
+    (made.add(torch.tensor(X)).sum() + made.tables()["relative"].sum()).backward()
+    assert table.grad is not None
+    assert table.grad[:ROWS].eq(BATCH).all()
+    assert bias.grad is not None
+    assert bias.grad.sum() == HEADS * len(Buckets(8, 6).entries())
+
+
+@pytest.mark.parametrize("length", [2, 4, 9])
+def test_a_settled_position_no_longer_asks_for_the_length(length: int) -> None:
+    q = RNG.standard_normal((BATCH, HEADS, length, WIDTH))
+    for position in (DYNAMIC, Learned(TABLE) + DYNAMIC):
+        settled = position.settled(length)
+        assert not settled.dynamic
+        whole = position.turn(q)
+        np.testing.assert_array_equal(settled.turn(q), whole)
+        for row in range(length):
+            np.testing.assert_array_equal(settled.turn(q[..., row : row + 1, :], row), whole[..., row : row + 1, :])
+
+
+@pytest.mark.parametrize("position", [NoPosition(), Sinusoidal(), Rotary(), ALiBi(), Rotary() + ALiBi()], ids=repr)
+def test_what_asks_for_no_length_is_settled(position: Position) -> None:
+    assert position.settled(7) == position

@@ -69,6 +69,16 @@ def test_dropout_of_weights_and_of_what_each_part_adds() -> None:
     torch.testing.assert_close(block(X), first, **EXACT)
 
 
+@pytest.mark.parametrize("part", ["attention", "cross", "feed_forward"])
+def test_what_a_part_adds_is_dropped_entry_by_entry(part: str) -> None:
+    block = block_of(Style(dropout=0.5), Attention(), dropout=0.0).train()
+    for other in {"attention", "cross", "feed_forward"} - {part}:
+        for parameter in getattr(block, other).out.parameters():
+            torch.nn.init.zeros_(parameter)
+    kept = (block(X, None, MEMORY) != X).double().mean().item()
+    assert 0.4 < kept < 0.6  # of 429 entries: 2.4 % is one deviation
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_forgetting_and_running_again_changes_no_gradient(dropout: float) -> None:
     block = block_of(Style(dropout=dropout)).train()

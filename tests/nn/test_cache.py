@@ -224,7 +224,10 @@ def test_a_pass_that_failed_leaves_the_cache_as_it_was() -> None:
 
 
 def test_gradients_are_not_kept() -> None:
-    with torch.enable_grad(), pytest.raises(CallError, match=r"cache: keeps numbers and no gradients; .* torch.no_grad"):
+    with (
+        torch.enable_grad(),
+        pytest.raises(CallError, match=r"cache: keeps numbers and no gradients; .* torch.no_grad"),
+    ):
         decoder()(X, cache=Cache())
 
 

@@ -131,7 +131,8 @@ class Cache:
 
     def keep(self, texts: Any) -> None:
         """The texts of these numbers, in this order; one may be kept twice."""
-        texts = torch.as_tensor(texts, dtype=None if len(texts) else torch.int64)
+        texts = torch.as_tensor(texts)
+        texts = texts if texts.numel() else texts.to(torch.int64)  # an empty list is of no kind
         if texts.ndim != 1 or texts.is_floating_point() or texts.dtype == torch.bool:
             raise KindError(
                 f"texts: the numbers of those to keep, integers in one row; got dtype {texts.dtype}, "
