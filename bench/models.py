@@ -112,7 +112,7 @@ def step_of(model: Any, ids: Any) -> Any:
 
 @torch.no_grad()
 def decoding() -> dict[str, Any]:
-    """A token at length n: from the cache, and from the whole text anew; beside reading the kept keys and values once."""
+    """A token at length n: from the cache, and from the whole text anew; beside reading what is kept once."""
     torch.manual_seed(0)
     model = GPT(512, 256, 6, 8).eval()
     found: dict[str, Any] = {}
@@ -123,7 +123,7 @@ def decoding() -> dict[str, Any]:
         steps = [_timed(lambda: model(ids[:, :1], cache=cache)) for _ in range(32)]  # noqa: B023
         whole = [_timed(lambda: model(ids)) for _ in range(3)] if n <= 1024 else []  # noqa: B023
         kept = torch.randn(cache.bytes // 4)
-        read = [_timed(lambda: kept.sum()) for _ in range(16)]  # noqa: B023
+        read = [_timed(kept.sum) for _ in range(16)]
         one = found[str(n)] = {
             "cached": statistics.median(steps), "whole": statistics.median(whole) if whole else None,
             "read": statistics.median(read),

@@ -18,7 +18,9 @@ IN_WORKER = "PYTEST_XDIST_WORKER" in os.environ  # a worker inherits what the fi
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 for library in ("OMP", "MKL", "OPENBLAS"):
-    os.environ.setdefault(f"{library}_NUM_THREADS", "1" if IN_WORKER else "2")
+    if IN_WORKER:
+        os.environ[f"{library}_NUM_THREADS"] = "1"  # beside its neighbours
+    os.environ.setdefault(f"{library}_NUM_THREADS", "2")
 
 BFLOAT16_PRODUCT = "import torch; x = torch.ones(256, 256, dtype=torch.bfloat16); x @ x"
 

@@ -12,7 +12,7 @@ from layers import BATCH, CLOSE, DIM, EXACT, FORMULAS, HEADS, POSITIONS, ROWS, T
 from regard import Attention, causal, dot, exp, given, h, i, n, padding, share, sqdist, table
 from regard.algebra.errors import CallError, KindError, TableError
 from regard.inputs.positions import ALiBi, Learned, Position, Relative, Rotary
-from regard.nn import Cache, CrossAttention, SelfAttention
+from regard.nn import Cache, CrossAttention, Rows, SelfAttention
 
 KEYS, MEMORY = 7, 5
 COUNTS = [7, 4, 1]
@@ -282,3 +282,34 @@ def test_formulas_whose_keys_cannot_be_kept(attention: Attention, why: str) -> N
     layer = SelfAttention(12, 3, attention=attention)
     with torch.no_grad(), pytest.raises(CallError, match=rf"cache: keys and values of .* cannot be kept: {why}"):
         layer(torch.zeros(2, 5, 12), cache=Cache())
+
+
+def test_filling_takes_no_share_where_rows_share() -> None:
+    layer = loud(SelfAttention(DIM, HEADS, attention=PLAIN["over i"], width=WIDTH))
+    x, counts = normal(BATCH, ROWS, DIM), [11, 4, 7]
+    together = layer(unequal(x, counts, 100.0), lengths=counts)
+    for text, count in enumerate(counts):
+        torch.testing.assert_close(together[text, :count], layer(x[text : text + 1, :count])[0], **CLOSE)
+
+
+def test_what_rows_hold_is_not_said_twice() -> None:
+    layer = SelfAttention(DIM, HEADS, width=WIDTH)
+    x = torch.zeros(1, ROWS, DIM)
+    with pytest.raises(CallError, match="rows: hold lengths, mask, cache and tables already; got more of them"):
+        layer(x, Rows(), lengths=[3])
+
+
+@pytest.mark.parametrize("name", ["lengths", "mask", "cache"])
+def test_tables_with_the_name_of_an_argument(name: str) -> None:
+    formula = Attention(dot + table(name)[h])
+    with pytest.raises(CallError, match=f"attention: its table {name} has the name of an argument; got it; choose"):
+        SelfAttention(DIM, HEADS, attention=formula, width=WIDTH)
+    layer = SelfAttention(DIM, HEADS, attention=formula, width=WIDTH, tables={name: torch.zeros(HEADS)})
+    assert layer(torch.zeros(1, ROWS, DIM)).shape == (1, ROWS, DIM), "the layer's own is no argument"
+
+
+def test_tables_with_the_name_of_a_part_of_a_module() -> None:
+    with pytest.raises(CallError, match="tables: a name that modules of PyTorch leave free; got 'train'; choose"):
+        SelfAttention(
+            DIM, HEADS, attention=Attention(dot + table("train")[h]), tables={"train": torch.zeros(HEADS)}, width=WIDTH
+        )

@@ -85,7 +85,7 @@ def test_refusals() -> None:
         model([[1, 2]])
     with pytest.raises(KindError, match=r"segments: a tensor of integers, \(batch, rows\); got list"):
         model(IDS, [[1, 2]])
-    with pytest.raises(CallError, match="segments: from 0 to 2, the tokens of the model; got 3"):
+    with pytest.raises(CallError, match="segments: from 0 to 2, as many as the model knows; got 3"):
         model(IDS, SEGMENTS + 1)
     with pytest.raises(CallError, match=r"segments: one for each of the ids, \(3, 11\); got shape \(3, 7\)"):
         model(IDS, SEGMENTS[:, :7])

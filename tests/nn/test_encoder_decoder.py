@@ -12,7 +12,7 @@ from layers import BATCH, CLOSE, DIM, EXACT, HEADS, ROWS, WIDTH, loud, whole
 from regard import Attention, sigmoid, window
 from regard.algebra.errors import CallError, KindError
 from regard.inputs.positions import ALiBi, Learned, Rotary
-from regard.nn import Cache, EncoderDecoder
+from regard.nn import Cache, EncoderDecoder, Style
 
 SOURCES, TARGETS, KEYS = 17, 19, 7
 SOURCE, TARGET = whole(BATCH, KEYS, below=SOURCES), whole(BATCH, ROWS, below=TARGETS, seed=1)
@@ -107,9 +107,9 @@ def test_a_formula_for_each_reading() -> None:
 
 def test_refusals() -> None:
     model = model_of("learned")
-    with pytest.raises(CallError, match=r"source: from 0 to 16, the tokens of the model; got 1[78]"):
+    with pytest.raises(CallError, match=r"source: from 0 to 16, as many as the model knows; got 1[78]"):
         model(SOURCE + 2, TARGET)
-    with pytest.raises(CallError, match="target: from 0 to 18, the tokens of the model; got -"):
+    with pytest.raises(CallError, match="target: from 0 to 18, as many as the model knows; got -"):
         model(SOURCE, TARGET - 20)
     with pytest.raises(KindError, match="target: a tensor of integers"):
         model(SOURCE, TARGET.double())
@@ -130,3 +130,17 @@ def test_another_memory_needs_another_cache() -> None:
         )
         with pytest.raises(CallError, match=text):
             model.decode(TARGET[:, 1:2], memory[:, :5], cache=cache)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_translations_are_those_of_each_source_by_itself(cache: bool) -> None:
+    """Texts that end early leave the batch, and their sources with them; no dropout, whatever the mode."""
+    model = loud(EncoderDecoder((17, 19), 12, 2, 3, style=Style(dropout=0.5))).train()
+    source, lengths = torch.randint(0, 17, (5, 7), generator=torch.Generator().manual_seed(3)), [7, 3, 5, 2, 6]
+    endless = model.generate(source, [1], source_lengths=lengths, new=9)
+    end = next(token for token in range(19) if 0 < sum(token in text.ids for text in endless) < len(lengths))
+    found = model.generate(source, [1], source_lengths=lengths, new=9, end=end, cache=cache)
+    for row, length, text in zip(source, lengths, found, strict=True):
+        assert model.generate(row[None, :length], [1], new=9, end=end)[0].ids == text.ids
+    assert len({len(text.ids) for text in found}) > 1, "some end before others"
+    assert all(part.training for part in model.modules())

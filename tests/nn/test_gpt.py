@@ -12,7 +12,7 @@ from torch.func import functional_call
 from layers import BATCH, CLOSE, DIM, EXACT, HEADS, KV_HEADS, POSITIONS, ROWS, TOKENS, WIDTH, loud, normal, whole
 from regard import Attention, causal, dot, h, prefix, table, window
 from regard.algebra.errors import CallError, FormulaError, KindError
-from regard.inputs.positions import Learned
+from regard.inputs.positions import Learned, NoPosition
 from regard.nn import GPT, Cache, Style
 from regard.nn.initial import SPREAD
 from regard.nn.style import LLAMA
@@ -134,8 +134,8 @@ WRONG_IDS: list[tuple[Any, type[Exception], str]] = [
     (IDS.to(torch.complex64), KindError, "ids: a tensor of integers, .*; got dtype torch.complex64"),
     (IDS[0], CallError, r"ids: \(batch, rows\); got shape \(11,\); add the axis of the batch: ids\[None\]"),
     (IDS[None], CallError, r"ids: \(batch, rows\); got shape \(1, 3, 11\)$"),
-    (IDS + 10, CallError, "ids: from 0 to 16, the tokens of the model; got 2.; are they from its own vocabulary"),
-    (IDS - 20, CallError, "ids: from 0 to 16, the tokens of the model; got -.*; are they from its own vocabulary"),
+    (IDS + 10, CallError, "ids: from 0 to 16, as many as the model knows; got 2.; are they its own"),
+    (IDS - 20, CallError, "ids: from 0 to 16, as many as the model knows; got -.*; are they its own"),
 ]
 
 
@@ -161,3 +161,20 @@ def test_prompts_longer_than_the_table() -> None:
     model = GPT(TOKENS, 12, 1, 3, position=Learned.random(5, 12))
     with pytest.raises(CallError, match="at: the table has positions 0 to 4; got rows from 0 to 10; shorten the text"):
         model(IDS)
+
+
+def test_what_follows_a_text_is_said_by_its_last_row() -> None:
+    model, lengths = loud(GPT(TOKENS, 12, 2, 3)), [11, 2, 7]
+    logits = model(IDS, lengths=lengths)
+    wanted = torch.stack([logits[text, count - 1] for text, count in enumerate(lengths)])
+    torch.testing.assert_close(model.after(IDS, lengths=lengths), wanted, **CLOSE)
+    torch.testing.assert_close(model.after(IDS), model(IDS)[:, -1], **CLOSE)
+
+
+def test_a_mask_joins_that_of_the_formula() -> None:
+    model, mask = loud(GPT(TOKENS, 12, 1, 3, position=NoPosition())), torch.ones(ROWS, ROWS, dtype=torch.bool)
+    mask[:, 1] = False
+    other = IDS.clone()
+    other[:, 1] = (other[:, 1] + 1) % TOKENS
+    changed = (model(IDS, mask=mask) - model(other, mask=mask)).abs().amax((0, 2))
+    assert (changed > 0).tolist() == [row == 1 for row in range(ROWS)], "the token itself alone sees that it changed"

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from layers import (
@@ -174,9 +174,9 @@ def test_a_decoder_reads_a_memory_and_not_its_filling() -> None:
     for text, count in enumerate(COUNTS):
         alone = model(X[text : text + 1], MEMORY[text : text + 1, :count])
         torch.testing.assert_close(y[text], alone[0], **CLOSE)
-    with pytest.raises(CallError, match="memory: this decoder needs the memory that it reads; got none"):
+    with pytest.raises(CallError, match="memory: this block needs the memory that it reads; got none"):
         model(X)
-    with pytest.raises(CallError, match=r"memory: this decoder reads no memory: make it with cross=Attention\(\); got"):
+    with pytest.raises(CallError, match=r"memory: this block reads no memory: make it with cross=Attention\(\); got"):
         decoder()(X, MEMORY)
 
 
@@ -281,3 +281,15 @@ def test_the_longest_text() -> None:
         CallError, match="at: the table has positions 0 to 4; got rows from 0 to 5; shorten the text, or"
     ):
         model(torch.zeros(1, 6, 12))
+
+
+def test_blocks_hold_the_tables_that_they_read() -> None:
+    plain, biased = Attention(mask=causal), Attention(dot + table("bias")[h], mask=causal)
+    far = Attention(dot + table("far")[h])
+    tables = {"bias": nn.Parameter(torch.ones(HEADS)), "far": nn.Parameter(torch.ones(HEADS))}
+    stack = Decoder(DIM, 2, HEADS, attention=[plain, biased], width=WIDTH, cross=far, memory=7, tables=tables)
+    held = [name for name, _ in stack.named_parameters() if ".tables." in name]
+    assert held == ["blocks.0.cross.tables.far", "blocks.1.attention.tables.bias", "blocks.1.cross.tables.far"]
+    assert stack(torch.zeros(2, 5, DIM), torch.zeros(2, 3, 7)).shape == (2, 5, DIM)
+    with pytest.raises(CallError, match="bent: no formula here reads such a table; got one; leave it out"):
+        Decoder(DIM, 2, HEADS, width=WIDTH, tables={"bent": torch.ones(3)})

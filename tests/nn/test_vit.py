@@ -110,3 +110,17 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 def test_refusals(run: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         run()
+
+
+def test_positions_are_drawn_from_the_random_state() -> None:
+    def table(seed: int) -> Any:
+        torch.manual_seed(seed)
+        return ViT(8, 4, 3, 12, 1, 3).encoder.placement.tables["position"]
+
+    assert torch.equal(table(1), table(1))
+    assert not torch.equal(table(1), table(2))
+
+
+def test_bytes_are_no_images_yet() -> None:
+    with pytest.raises(KindError, match=r"images: real floating numbers; got dtype torch.uint8; images / 255 makes"):
+        ViT(8, 4, 3, 12, 1, 3, kv_heads=1)(torch.zeros(1, 3, 8, 8, dtype=torch.uint8))

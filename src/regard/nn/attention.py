@@ -7,7 +7,7 @@ y = W_o [attention(q, k, v)]               by a formula, head by head, side by s
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,8 @@ class Projected(nn.Module):
     tables:    what the formula reads, by name; a Parameter is learned, a plain tensor stays
     """
 
+    reads_memory: ClassVar[bool] = False  # whether keys and values are of other rows than the queries
+
     def __init__(
         self,
         dim: int,
@@ -53,13 +55,16 @@ class Projected(nn.Module):
         self.dim, self.heads, self.kv_heads = dim, heads, heads if kv_heads is None else kv_heads
         self.width = _head_width(dim, heads, self.kv_heads, width)
         self.attention, self.dropout = attention, _share(dropout)
-        self.formulas, self.uncachable = variants(attention), uncachable(attention)
+        self.formulas = variants(attention, memory=self.reads_memory)
+        self.uncachable = uncachable(attention)
         memory = dim if memory is None else memory
         self.query = nn.Linear(dim, heads * self.width, bias)
         self.key = nn.Linear(memory, self.kv_heads * self.width, bias)
         self.value = nn.Linear(memory, self.kv_heads * self.width, bias)
         self.out = nn.Linear(heads * self.width, dim, bias)
         self.tables = Tables(tables or {})
+        check_tables(self.tables.all(), attention.ranks)
+        _check_names(name for name in attention.ranks if name not in self.tables.all())
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, rows: Rows) -> Tensor:
         """W_o [attention(q, k, v)], by the formula and the masks of the rows."""
@@ -77,8 +82,14 @@ class Projected(nn.Module):
 class SelfAttention(Projected):
     """Every row of x reads the rows of x.
 
-    position: where the rows stand: a value such as Rotary() or ALiBi(); its tables are learned. The other arguments
-              are those of the matrices and the formula: see `Projected`.
+    dim:       D, the width of the rows
+    heads:     H, how many queries each row asks;  kv_heads: G, how many keys and values it offers, a divisor of H
+    attention: the formula
+    position:  where the rows stand: a value such as Rotary() or ALiBi(); its tables are learned
+    width:     of a head; dim / heads unless said otherwise
+    bias:      whether the projections add a vector
+    dropout:   the share of weights that is dropped in training
+    tables:    what the formula reads, by name; a Parameter is learned, a plain tensor stays
 
     >>> layer = SelfAttention(64, heads=4)
     >>> layer(torch.zeros(2, 7, 64)).shape
@@ -92,12 +103,17 @@ class SelfAttention(Projected):
         kv_heads: int | None = None,
         attention: Attention = Attention(),  # noqa: B008
         position: Position = NoPosition(),  # noqa: B008
-        **options: Any,
+        *,
+        width: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        tables: Mapping[str, Tensor] | None = None,
     ) -> None:
         placement = Placement(position, heads)
-        if not isinstance(attention, Attention):
-            raise KindError(f"attention: an Attention, as in Attention(mask=causal); got {attention!r}")
-        super().__init__(dim, heads, kv_heads, position.join(attention), **options)
+        formula = position.join(attention) if isinstance(attention, Attention) else attention
+        super().__init__(
+            dim, heads, kv_heads, formula, width=width, bias=bias, dropout=dropout, tables=tables
+        )  # fmt: skip
         self.placement = placement
 
     def forward(
@@ -120,6 +136,10 @@ class SelfAttention(Projected):
         """
         check_rows(x, self.dim)
         alone = rows is None
+        if rows is not None and (tables or any(told is not None for told in (lengths, mask, cache))):
+            raise CallError(
+                "rows: hold lengths, mask, cache and tables already; got more of them; pass one or the other"
+            )
         if rows is None:
             check_tables(tables, self.attention.ranks)
             rows = self.placement.rows(x, self.width, lengths=lengths, mask=mask, cache=cache, tables=tables)
@@ -148,6 +168,8 @@ class CrossAttention(Projected):
     >>> layer(torch.zeros(2, 7, 64), torch.zeros(2, 11, 32)).shape
     torch.Size([2, 7, 64])
     """
+
+    reads_memory = True
 
     def forward(
         self,
@@ -196,6 +218,8 @@ class Tables(nn.Module):
     def __init__(self, tables: Mapping[str, Tensor]) -> None:
         super().__init__()
         for name, array in tables.items():
+            if hasattr(self, name):
+                raise CallError(f"tables: a name that modules of PyTorch leave free; got {name!r}; choose another")
             if isinstance(array, nn.Parameter):
                 self.register_parameter(name, nn.Parameter(array.detach().clone(), array.requires_grad))
             else:
@@ -204,6 +228,17 @@ class Tables(nn.Module):
     def all(self) -> dict[str, Any]:
         """Every table by name."""
         return {**self._parameters, **self._buffers}
+
+
+TAKEN = ("x", "ids", "images", "rows", "lengths", "mask", "cache", "memory", "memory_lengths", "segments")
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse tables that a call could not bring, since an argument of forward has their name."""
+    for name in names:
+        if name in TAKEN:
+            hint = "; leave its mask out and pass lengths= or mask= in the call" if name in ("lengths", "mask") else ""
+            raise CallError(f"attention: its table {name} has the name of an argument; got it; choose another{hint}")
 
 
 # -- heads -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..inputs.positions.added import Learned
 from ..inputs.positions.base import Position
 from ..inputs.positions.checks import check_count
 from .initial import initialise
-from .models import Model, check_ids, remembered
+from .models import Model, check_ids, drawn_seed, remembered
 from .stacks import Encoder, Formulas
 from .style import Style, post_norm
 
@@ -46,16 +46,17 @@ class BERT(Model):
         position: Position | None = None,
         style: Style = BERT_STYLE,
         *,
+        kv_heads: int | None = None,
         segments: int = 2,
         **options: Any,
     ) -> None:
         for name, size in (("tokens", tokens), ("dim", dim), ("segments", segments)):
             check_count(name, size, 1)
-        position = Learned.random(512, dim) if position is None else position
+        position = Learned.random(512, dim, seed=drawn_seed()) if position is None else position
         self.tokens = tokens
         self.embedding, self.segments = nn.Embedding(tokens, dim), nn.Embedding(segments, dim)
         self.norm, self.dropout = style.norm_of(dim), nn.Dropout(style.dropout)
-        self.encoder = Encoder(dim, depth, heads, None, attention, position, style, **options)
+        self.encoder = Encoder(dim, depth, heads, kv_heads, attention, position, style, **options)
         initialise(self.embedding)
         initialise(self.segments)
 
@@ -79,9 +80,14 @@ class BERT(Model):
         x, rows = self.encoder.placed(x, lengths=lengths, mask=mask, tables=tables)
         return self.encoder.read(self.dropout(self.norm(x)), rows)
 
-    def embed(self, ids: Tensor, *, lengths: Any = None, **tables: Tensor) -> Tensor:
+    @property
+    def longest(self) -> int | None:
+        """How many tokens a text may have; None for any."""
+        return self.encoder.longest
+
+    def embed(self, ids: Tensor, segments: Tensor | None = None, *, lengths: Any = None, **told: Tensor) -> Tensor:
         """One vector for each text, (batch, dim): the mean of its rows, of length 1."""
-        y = self(ids, lengths=lengths, **tables)
+        y = self(ids, segments, lengths=lengths, **told)
         count = torch.as_tensor(ids.shape[1] if lengths is None else lengths, device=y.device).reshape(-1, 1)
         inside = torch.arange(ids.shape[1], device=y.device) < count
         total = y.masked_fill(~inside[..., None], 0).sum(1)  # of the direction of the mean

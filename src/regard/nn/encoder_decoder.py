@@ -5,7 +5,6 @@ memory = Encoder(E_s[source])        x = Decoder(E_t[target], memory)        log
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -47,6 +46,8 @@ class EncoderDecoder(Model):
         cross: Attention = Attention(),  # noqa: B008
         position: Position = Sinusoidal(),  # noqa: B008
         style: Style = Style(),  # noqa: B008
+        *,
+        kv_heads: int | None = None,
         **options: Any,
     ) -> None:
         self.tokens = (tokens, tokens) if isinstance(tokens, int) else tuple(tokens)
@@ -55,8 +56,8 @@ class EncoderDecoder(Model):
         check_count("dim", dim, 1)
         self.source = nn.Embedding(self.tokens[0], dim)
         self.target = self.source if isinstance(tokens, int) else nn.Embedding(self.tokens[1], dim)
-        self.encoder = Encoder(dim, depth, heads, None, attention, position, style, **options)
-        self.decoder = Decoder(dim, depth, heads, None, attention, position, style, cross=cross, **options)
+        self.encoder = Encoder(dim, depth, heads, kv_heads, attention, position, style, **options)
+        self.decoder = Decoder(dim, depth, heads, kv_heads, attention, position, style, cross=cross, **options)
         self.head = nn.Linear(dim, self.tokens[1], bias=False)
         initialise(self.source)
         initialise(self.target)
@@ -98,13 +99,34 @@ class EncoderDecoder(Model):
         """Source and target are taken to be of one length."""
         return Sizes(rows, rows, memory=rows)
 
-    def generate(self, source: Tensor, prompts: Any, *, source_lengths: Any = None, **options: Any) -> Any:
-        """The target after a prompt, or after each of several, for each text of the source.
+    def generate(self, source: Tensor, prompt: Any, *, source_lengths: Any = None, **options: Any) -> list[Any]:
+        """A target for each text of the source, (batch, keys).
 
-        prompts: what every target starts with, its start token at least; the rest is as in `regard.nn.generate`
+        prompt: what every target begins with, its start token at least: ids, or a text with vocabulary=
+        The rest is as in `regard.nn.generate`.
         """
         from .generation import generate
 
-        with torch.no_grad():
-            memory = self.encode(source, lengths=source_lengths)
-        return generate(partial(self.decode, memory=memory, memory_lengths=source_lengths), prompts, **options)
+        found: list[Any] = generate(Translation(self, source, source_lengths), [prompt] * len(source), **options)
+        return found
+
+
+class Translation(nn.Module):
+    """A model that has read its source: ids of the target in, logits out, as `generate` asks for them."""
+
+    def __init__(self, model: EncoderDecoder, source: Tensor, lengths: Any) -> None:
+        super().__init__()
+        self.model, self.longest = model, model.longest
+        self.source, self.lengths = source, None if lengths is None else torch.as_tensor(lengths)
+        self.memory: Tensor | None = None
+
+    def forward(self, ids: Tensor, *, lengths: Any = None, cache: Cache | None = None) -> Tensor:
+        if self.memory is None:
+            self.memory = self.model.encode(self.source, lengths=self.lengths)
+        return self.model.decode(ids, self.memory, lengths=lengths, memory_lengths=self.lengths, cache=cache)
+
+    def keep(self, texts: Tensor) -> None:
+        """The sources of these texts; the others are written."""
+        assert self.memory is not None
+        self.memory = self.memory[texts]
+        self.lengths = None if self.lengths is None else self.lengths[texts.to(self.lengths.device)]

@@ -68,28 +68,45 @@ class GPT(Model):
         """How many tokens a text may have; None for any."""
         return self.decoder.longest
 
-    def forward(self, ids: Tensor, *, lengths: Any = None, cache: Cache | None = None, **tables: Tensor) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        *,
+        lengths: Any = None,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        **tables: Tensor,
+    ) -> Tensor:
         """Logits (batch, rows, tokens), in row r those of the token that follows it.
 
         lengths: how many of the ids belong to each text: those behind are filling
+        mask:    true where a row reads a key, (rows, keys) or (batch, heads, rows, keys); joined to the formula's own
         cache:   the rows before, which are read as well
         tables:  of the formula, by name
         """
-        logits: Tensor = self.head(self._read(ids, lengths, cache, tables))
+        logits: Tensor = self.head(self.rows(ids, lengths=lengths, mask=mask, cache=cache, **tables))
         return logits
 
-    def after(self, ids: Tensor, *, lengths: Any = None, cache: Cache | None = None, **tables: Tensor) -> Tensor:
+    def rows(
+        self,
+        ids: Tensor,
+        *,
+        lengths: Any = None,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        **tables: Tensor,
+    ) -> Tensor:
+        """What the decoder makes of each row, (batch, rows, dim), before the last map."""
+        x = self.embedding(check_ids(ids, self.tokens))
+        x, rows = self.decoder.placed(x, lengths=lengths, mask=mask, cache=cache, tables=tables)
+        return self.decoder.read(self.dropout(x), rows)
+
+    def after(self, ids: Tensor, *, lengths: Any = None, **told: Any) -> Tensor:
         """Logits (batch, tokens) of the token after each text: those of its last row, without the others."""
-        y = self._read(ids, lengths, cache, tables)
+        y = self.rows(ids, lengths=lengths, **told)
         ends = -1 if lengths is None else torch.as_tensor(lengths, device=y.device) - 1
         logits: Tensor = self.head(y[torch.arange(y.shape[0], device=y.device), ends])
         return logits
-
-    def _read(self, ids: Tensor, lengths: Any, cache: Cache | None, tables: dict[str, Tensor]) -> Tensor:
-        """What the decoder makes of each row, (batch, rows, dim)."""
-        x = self.embedding(check_ids(ids, self.tokens))
-        x, rows = self.decoder.placed(x, lengths=lengths, cache=cache, tables=tables)
-        return self.decoder.read(self.dropout(x), rows)
 
     def generate(self, prompts: Any, **options: Any) -> Any:
         """Text after a prompt, or after each of several: see `regard.nn.generate`."""

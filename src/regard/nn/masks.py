@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..algebra.errors import CallError, FormulaError, KindError
 from ..algebra.masks import causal, given, padding
+from ..algebra.symbols import b, i, table
 from ..attention import Attention
 
 LENGTHS = "text_lengths"
@@ -17,12 +18,17 @@ MASK = "text_mask"
 
 
 @lru_cache(maxsize=1024)
-def variants(attention: Attention) -> dict[str, Attention]:
+def variants(attention: Attention, *, memory: bool = False) -> dict[str, Attention]:
     """The formula with the caller's masks joined, by the names of those that are given.
 
-    In a causal formula no row reads what stands behind it: filling needs no mask.
+    In a causal formula no row reads what stands behind it: filling needs no mask. Where rows share a weight, filling
+    asks for none of it.
+
+    memory: whether the keys are of a memory, of which lengths then tell, and not of the rows themselves
     """
-    lengths = attention if attention.laws.causal else _joined(attention, padding(LENGTHS))
+    shared = attention.weight.over is not None and attention.weight.over.node.name in ("i", "b")
+    filling = padding(LENGTHS) & (i < table(LENGTHS)[b]) if shared and not memory else padding(LENGTHS)
+    lengths = attention if attention.laws.causal else _joined(attention, filling)
     return {
         "": attention,
         "lengths": lengths,
@@ -41,10 +47,11 @@ def made_causal(attention: Attention) -> Attention:
     if attention.mask is None:
         attention = Attention(attention.score, attention.weight, causal)
     if not attention.laws.causal:
-        raise FormulaError(
-            f"attention: a decoder reads what came before, j <= i; got {attention!r}, "
-            "which may read what comes after; write mask=causal & …"
-        )
+        over = attention.weight.over
+        shared = over is not None and over.node.name in ("i", "b")
+        why = f"whose weights are shared over {over!r}" if shared else "which may read what comes after"
+        advice = "share them over j" if shared else "write mask=causal & …"
+        raise FormulaError(f"attention: a decoder reads what came before, j <= i; got {attention!r}, {why}; {advice}")
     return attention
 
 
@@ -73,16 +80,16 @@ def read_masks(lengths: Any, mask: Any, x: Tensor, queries: int, keys: int) -> t
 def _lengths(lengths: Any, x: Tensor) -> Tensor:
     """Lengths as one integer for each text, from 0 to the number of rows."""
     batch, rows = x.shape[0], x.shape[1]
-    given_lengths = torch.as_tensor(lengths, device=x.device)
+    given_lengths = torch.as_tensor(lengths)
     if given_lengths.is_floating_point() or given_lengths.dtype == torch.bool:
         raise KindError(f"lengths: integers, how many rows each text has; got dtype {given_lengths.dtype}")
     if tuple(given_lengths.shape) != (batch,):
         raise CallError(f"lengths: one for each of {batch} texts; got shape {tuple(given_lengths.shape)}")
-    if batch and x.device.type == "cpu" and not torch.compiler.is_compiling():
+    if batch and given_lengths.device.type == "cpu" and not torch.compiler.is_compiling():
         low, high = int(given_lengths.min()), int(given_lengths.max())
         if low < 0 or high > rows:
             raise CallError(f"lengths: from 0 to the {rows} rows of x; got {low if low < 0 else high}")
-    return given_lengths.to(torch.int64)
+    return given_lengths.to(x.device, torch.int64)
 
 
 def _admitted(mask: Any, batch: int, queries: int, keys: int) -> Tensor:

@@ -82,6 +82,11 @@ class Model(nn.Module):
         return model
 
 
+def drawn_seed() -> int:
+    """A seed from PyTorch's random state, for arrays that NumPy draws."""
+    return int(torch.randint(2**31, (), device="cpu"))
+
+
 def check_ids(ids: Any, tokens: int, name: str = "ids") -> Tensor:
     """Ids (batch, rows) as integers from 0 to tokens − 1."""
     if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
@@ -94,7 +99,7 @@ def check_ids(ids: Any, tokens: int, name: str = "ids") -> Tensor:
         low, high = int(ids.min()), int(ids.max())
         if low < 0 or high >= tokens:
             raise CallError(
-                f"{name}: from 0 to {tokens - 1}, the tokens of the model; got {low if low < 0 else high}; "
-                "are they from its own vocabulary?"
+                f"{name}: from 0 to {tokens - 1}, as many as the model knows; got {low if low < 0 else high}; "
+                "are they its own?"
             )
     return ids.to(torch.int64)

@@ -35,6 +35,7 @@ class Stack(Model):
     attention: the formula of all, or a list with one for each, gone through again where it is shorter
     position:  where the rows stand; shared by all blocks
     style:     what the blocks are made of beside attention
+    tables:    what the formulas read; each block learns its own, starting from these
     """
 
     def __init__(
@@ -51,9 +52,11 @@ class Stack(Model):
         check_count("depth", depth, 1)
         self.dim = dim
         self.placement = Placement(position, heads)
+        joined = [position.join(formula) for formula in formulas]
+        read = [*joined, *([options["cross"]] if options.get("cross") is not None else [])]
+        check_tables(options.get("tables") or {}, {name for formula in read for name in formula.ranks})
         self.blocks = nn.ModuleList(
-            Block(dim, heads, kv_heads, position.join(formulas[n % len(formulas)]), style=style, **options)
-            for n in range(depth)
+            Block(dim, heads, kv_heads, joined[n % len(joined)], style=style, **options) for n in range(depth)
         )
         self.norm = style.last_norm_of(dim)
         initialise(self, depth)
@@ -116,6 +119,7 @@ class Decoder(Stack):
 
     attention: causal where it has no mask; a mask that lets a row read what comes after it is refused
     cross:     the formula by which a memory is read; None for a decoder without one
+    memory:    the width of the memory; dim unless said otherwise
 
     >>> import torch
     >>> decoder = Decoder(32, depth=2, heads=4, cross=Attention())
@@ -135,11 +139,11 @@ class Decoder(Stack):
         style: Style = Style(),  # noqa: B008
         *,
         cross: Attention | None = None,
+        memory: int | None = None,
         **options: Any,
     ) -> None:
         formulas = [made_causal(formula) for formula in formulas_of(attention)]
-        super().__init__(dim, depth, heads, kv_heads, formulas, position, style, cross=cross, **options)
-        self.crosses = cross is not None
+        super().__init__(dim, depth, heads, kv_heads, formulas, position, style, cross=cross, memory=memory, **options)
 
     def forward(
         self,
@@ -154,15 +158,10 @@ class Decoder(Stack):
     ) -> Tensor:
         """y (batch, rows, dim).
 
-        memory:         (batch, keys, dim), read by every block;  memory_lengths: how many rows each text has in it
+        memory:         (batch, keys, width), read by every block;  memory_lengths: how many rows each text has in it
         lengths, mask:  as in SelfAttention
         cache:          the rows before, which are read as well
         """
-        if (memory is not None) != self.crosses:
-            rule = (
-                "needs the memory that it reads" if self.crosses else "reads no memory: make it with cross=Attention()"
-            )
-            raise CallError(f"memory: this decoder {rule}; got {'none' if memory is None else 'one'}")
         x, rows = self.placed(x, lengths=lengths, mask=mask, cache=cache, tables=tables)
         return self.read(x, rows, memory, memory_lengths)
 

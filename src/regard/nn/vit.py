@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..algebra.errors import CallError
+from ..algebra.errors import CallError, KindError
 from ..attention import Attention
 from ..inputs.grid import pair
 from ..inputs.images import class_token, patches
@@ -18,7 +18,7 @@ from ..inputs.positions.added import Learned
 from ..inputs.positions.base import Position
 from ..inputs.positions.checks import check_count
 from .initial import initialise
-from .models import Model, remembered
+from .models import Model, drawn_seed, remembered
 from .stacks import Encoder, Formulas
 from .style import Style
 from .summary import Sizes
@@ -51,6 +51,7 @@ class ViT(Model):
         position: Position | None = None,
         style: Style = Style(),  # noqa: B008
         *,
+        kv_heads: int | None = None,
         channels: int = 3,
         pool: str = "class",
         **options: Any,
@@ -64,10 +65,10 @@ class ViT(Model):
             raise CallError(f"pool: one of {', '.join(POOLS)}; got {pool!r}")
         height, width = self.patch
         self.count_of_rows = (self.image[0] // height) * (self.image[1] // width) + (pool == "class")
-        position = Learned.random(self.count_of_rows, dim) if position is None else position
+        position = Learned.random(self.count_of_rows, dim, seed=drawn_seed()) if position is None else position
         self.embedding = nn.Linear(height * width * channels, dim)
         self.token = nn.Parameter(torch.zeros(dim)) if pool == "class" else None
-        self.encoder = Encoder(dim, depth, heads, None, attention, position, style, **options)
+        self.encoder = Encoder(dim, depth, heads, kv_heads, attention, position, style, **options)
         self.head = nn.Linear(dim, classes)
         initialise(self.embedding)
         initialise(self.head)
@@ -84,6 +85,10 @@ class ViT(Model):
         if images.ndim != 4 or tuple(images.shape[1:]) != (self.channels, *self.image):
             raise CallError(
                 f"images: (batch, {self.channels}, {self.image[0]}, {self.image[1]}); got shape {tuple(images.shape)}"
+            )
+        if not images.is_floating_point():
+            raise KindError(
+                f"images: real floating numbers; got dtype {images.dtype}; images / 255 makes them of bytes"
             )
         x = self.embedding(patches(images, self.patch, rest="refuse", layout="bchw").vectors)
         if self.token is not None:

@@ -99,7 +99,7 @@ def test_what_the_model_refuses_arrives() -> None:
     with pytest.raises(CallError, match=r"^prompt: 30 tokens \+ 8 new exceed the model's 37 positions; .* pass new=7$"):
         generate(model_of(POSITIONS["learned"]), [1] * 30, new=8)
     assert len(generate(model_of(POSITIONS["learned"]), [1] * 30, new=7).ids) == 7
-    with pytest.raises(CallError, match=r"ids: from 0 to 60, the tokens of the model; got 61"):
+    with pytest.raises(CallError, match=r"ids: from 0 to 60, as many as the model knows; got 61"):
         generate(model_of(), [61])
     grows = model_of(attention=rg.Attention(score=dot / sqrt(rg.d) - log(n)))
     with pytest.raises(CallError, match="reads n"):

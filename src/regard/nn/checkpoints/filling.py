@@ -15,7 +15,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 def blank(make: Make) -> Model:
     """The model without numbers: shapes alone, and the random state stays as it was."""
-    with torch.device("meta"):
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
         return make()
 
 

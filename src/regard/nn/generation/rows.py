@@ -48,6 +48,7 @@ class Cached:
             rows = torch.tensor(kept, device=ids.device)
             ids = ids[rows]
             self._cache.keep(rows.to(self._ids.device))
+            _keep(self._model, kept, self._ids.device)
         self._ids, self._lengths = ids.to(self._ids.device)[:, None], None
 
 
@@ -65,6 +66,14 @@ class Whole:
     def extend(self, ids: Tensor, kept: list[int] | None) -> None:
         longer = [[*text, number] for text, number in zip(self._texts, ids.tolist(), strict=True)]
         self._texts = longer if kept is None else [longer[row] for row in kept]
+        if kept is not None:
+            _keep(self._model, kept, self._device)
+
+
+def _keep(model: Model, kept: list[int], device: torch.device) -> None:
+    """A model that holds something for each text, such as what it translates, lets go of the others."""
+    if hasattr(model, "keep"):
+        model.keep(torch.tensor(kept, device=device))
 
 
 def rectangle(texts: list[list[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
