@@ -118,8 +118,52 @@ def decoding() -> dict[str, Any]:
     return found
 
 
+@torch.no_grad()
+def hugging_face() -> dict[str, Any]:
+    """Models of transformers on regard: the error beside that of eager attention, the time beside sdpa's."""
+    from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
+
+    import regard.hf
+
+    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16}
+    models = {
+        "llama": LlamaForCausalLM(LlamaConfig(**sizes, num_key_value_heads=4, vocab_size=1024)),
+        "bert": BertModel(BertConfig(**sizes, vocab_size=1024)),
+    }
+    ids = torch.randint(0, 1024, (4, 512)).cuda()
+    padded = torch.ones_like(ids)
+    padded[1, :100] = padded[2, :7] = 0
+    found = {}
+    for name, model in models.items():
+        model.cuda().bfloat16().eval()
+        for kind, mask in (("whole", None), ("padded", padded)):
+
+            def run(model: Any = model, mask: Any = mask) -> Any:
+                return model(ids, attention_mask=mask)[0]
+
+            real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+            model.set_attn_implementation("eager")
+            eager = run()[real]
+            exact = copy.deepcopy(model).float()(ids, attention_mask=mask)[0][real]
+            model.set_attn_implementation("sdpa")
+            with regard.hf.use(model):
+                ours = run()[real]
+
+            def used(model: Any = model, run: Any = run) -> float:
+                with regard.hf.use(model):
+                    run()
+                    return seconds(run)()
+
+            times = in_turns({"regard": used, "sdpa": seconds(run)}, 15)
+            errors = [float((y.float() - exact).abs().max()) for y in (ours, eager)]
+            found[f"{name} {kind}"] = {**times, "ratio": times["regard"] / times["sdpa"], "errors": errors}
+            shown(f"{name} {kind}", times)
+            print("   error", errors[0], "eager's", errors[1])
+    return found
+
+
 if __name__ == "__main__":
     print(check(), "combinations of formula and position are right")
-    for part, measure in {"cuda training": training, "cuda decoding": decoding}.items():
+    for part, measure in {"training": training, "decoding": decoding, "hugging_face": hugging_face}.items():
         print(part)
-        keep("models", part, measure(), "torch")
+        keep("models", f"cuda {part}", measure(), "torch", "transformers")

@@ -1,6 +1,6 @@
 """What a call costs: operations, bytes beside the arguments, and the time to expect.
 
-    seconds = call + pair · pairs · passes + product · multiplications
+    seconds = call + pair · pairs · passes + product · multiplications + look · looks
 
 The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; float64 takes twice as
 long. They are there to compare engines on one machine, and to tell a second from an hour.
@@ -39,13 +39,19 @@ RATES = {
 }
 
 
-def cost(engine: str, call: Call, *, held: int, pairs: int | None = None, passes: int = 1, extra: int = 0) -> Cost:
+LOOK = 1e-4  # seconds to read from tables what a mask says of a block, and to apply it there
+
+
+def cost(
+    engine: str, call: Call, *, held: int, pairs: int | None = None, passes: int = 1, extra: int = 0, looks: int = 0
+) -> Cost:
     """The cost of a call.
 
     held:   numbers beside the arguments
     pairs:  those that are computed; all unless said otherwise
     passes: over each pair, beside the products of matrices
     extra:  multiplications for each pair beside those of q·k and w v
+    looks:  into the tables of a mask, for what it says of a block
     """
     every = call.batch * call.heads * call.queries * call.keys
     pairs = every if pairs is None else pairs
@@ -53,4 +59,4 @@ def cost(engine: str, call: Call, *, held: int, pairs: int | None = None, passes
     products = pairs * (call.width + width + extra)
     rates, wide = RATES[engine], "64" in str(call.working_dtype)
     seconds = rates.pair * pairs * passes + rates.product * products
-    return Cost(2 * products, held * (8 if wide else 4), rates.call + seconds * (1 + wide))
+    return Cost(2 * products, held * (8 if wide else 4), rates.call + LOOK * looks + seconds * (1 + wide))

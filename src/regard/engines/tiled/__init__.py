@@ -69,7 +69,7 @@ def cost(call: Call) -> Cost:
         for band in schedule.bands:
             for block in schedule.blocks(chunk, band):
                 pairs += chunk.count * (band.stop - band.start) * (block.last - block.first)
-    return costs.cost("tiled", call, held=held, pairs=pairs, passes=_passes(call))
+    return costs.cost("tiled", call, held=held, pairs=pairs, passes=_passes(call), looks=schedule.looks)
 
 
 def _passes(call: Call) -> int:

@@ -112,6 +112,7 @@ class Schedule:
         self.bands = [slice(r, min(r + size.rows, call.queries)) for r in range(0, call.queries, size.rows)]
         self._facts = None if self.mask is None else _facts(call.formula)
         self._known: dict[Any, tuple[Block, ...]] = {}
+        self.looks = 0  # into tables, for what the mask says of a block
 
     def blocks(self, chunk: Chunk, band: slice) -> tuple[Block, ...]:
         """The blocks of keys that a band of rows reads."""
@@ -136,6 +137,7 @@ class Schedule:
         tables = _ranges(call, int(call.start[chunk.batch.start]))
 
         def verdict(first: int, last: int) -> Admits:
+            self.looks += 1
             return call.formula.laws.block(rows, (first, last), sizes=sizes, heads=heads, batch=batch, tables=tables)
 
         return _joined(_halved(0, call.keys, self.size.cell, verdict), self.size.columns)
