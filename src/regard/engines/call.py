@@ -110,17 +110,18 @@ def prepare(
 ) -> Call:
     """Check the arguments of a call against each other and the formula, and bring them into one shape.
 
-    A call that looks like one before was checked then.
+    The arrays of a call that look like those of one before were checked then; tables are looked at every time.
     """
-    plain = not tables and seed is None and type(dropout) in (int, float) and dropout == 0
+    plain = seed is None and type(dropout) in (int, float) and dropout == 0
     looks = _looks(formula, q, k, v, start) if plain else None
-    if looks in _CHECKED:
-        return _with(_CHECKED[looks], q, k, v)
-    call = _checked(formula, q, k, v, start, dropout, seed, tables)
-    if looks is not None:
+    call = _with(_CHECKED[looks], q, k, v) if looks in _CHECKED else _checked(formula, q, k, v, start, dropout, seed)
+    if looks is not None and looks not in _CHECKED:
         if len(_CHECKED) >= MOST:
             _CHECKED.clear()
         _CHECKED[looks] = _with(call, None, None, None)
+    if tables or formula.ranks:
+        call.tables.update(laid_out(call, tables))
+        check_metrics(call)
     return call
 
 
@@ -151,9 +152,7 @@ def _with(call: Call, q: Any, k: Any, v: Any) -> Call:
     )  # fmt: skip
 
 
-def _checked(
-    formula: Formula, q: Any, k: Any, v: Any, start: Any, dropout: Any, seed: Any, tables: Mapping[str, object]
-) -> Call:
+def _checked(formula: Formula, q: Any, k: Any, v: Any, start: Any, dropout: Any, seed: Any) -> Call:
     arrays = {
         name: as_array(value, name)
         for name, value in (("q", q), ("k", k), ("v", v))
@@ -171,14 +170,11 @@ def _checked(
     batch, heads, queries, _ = laid["q"].shape
     lead = batch_axes if arrays["q"].ndim < 4 else (*batch_axes, heads)
     keys = int(laid["k"].shape[2])
-    call = Call(
+    return Call(
         formula, xp, laid["q"], laid["k"], laid.get("v"), {},
         *_start(formula, xp, start, batch, int(queries), keys, laid["q"]), lead, arrays, not is_array(q),
         asked(xp, laid["q"], dropout, seed),
     )  # fmt: skip
-    call.tables.update(laid_out(call, tables))
-    check_metrics(call)
-    return call
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------
