@@ -14,6 +14,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -98,6 +99,10 @@ def name_of(path: Path) -> str:
     """`engines.dense` for src/regard/engines/dense.py; a package is named by its folder."""
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def name_of_folder(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
 
 
 def place_of(module: str) -> str:
@@ -196,6 +201,13 @@ def test_no_function_shares_its_name_with_a_folder() -> None:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
     functions = [(path, node.name) for path, tree in trees.items() for node in tree.body if hasattr(node, "name")]
     assert not [f"{name_of(path)}.{name}" for path, name in functions if name in folders]
+
+
+@pytest.mark.parametrize("package", sorted({path.parent for path in FILES}), ids=name_of_folder)
+def test_no_public_name_is_that_of_a_module_beside_it(package: Path) -> None:
+    """Importing the module would put it in the place of the name."""
+    names = getattr(import_module(".".join(["regard", *package.relative_to(SOURCE).parts])), "_NAMES", {})
+    assert not {path.stem for path in package.glob("*.py")} & set(names)
 
 
 # -- documentation ---------------------------------------------------------------------------------------------

@@ -264,3 +264,12 @@ def test_a_memory_is_mapped_once() -> None:
     assert len(made) == 1
     cache.keep([2, 1])
     torch.testing.assert_close(cache.once("layer", offered)[1], X[[2, 1]], **EXACT)
+
+
+def test_a_prompt_in_inference_mode_and_steps_outside_of_it() -> None:
+    model, x, cache = decoder(), normal(BATCH, ROWS, DIM), Cache()
+    with torch.inference_mode():
+        first = model(x[:, :7], cache=cache)
+    with torch.no_grad():
+        rest = model(x[:, 7:], cache=cache)
+        torch.testing.assert_close(torch.cat([first, rest], 1), model(x), **CLOSE)

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._names import brought, by_name
 
-_NAMES = by_name({"handle": "Use use", "rerouted": "Rerouted rerouted"})
+_NAMES = by_name({"handle": "Use use", "functional": "Rerouted rerouted"})
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
 

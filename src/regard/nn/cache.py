@@ -112,7 +112,8 @@ class Cache:
                 f"got rows of {batch} texts in {heads} heads of width {width}; each batch has its own Cache()"
             )
         if buffer is not None and buffer.shape[2] >= rows:
-            return buffer
+            frozen = buffer.is_inference() and not torch.is_inference_mode_enabled()
+            return buffer.clone() if frozen else buffer  # what inference mode has made cannot be written outside of it
         room = self.length or max(LEAST, 2 * rows)
         larger = new.new_zeros((batch, heads, room, width))
         if buffer is not None:
