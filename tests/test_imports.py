@@ -14,7 +14,7 @@ PUBLIC = """
     Attention CallError EngineError Expression FormulaError Gradients H KindError Mask MissingExtra ParseError
     RegardError TableError Weight
     algebra b causal claims cos cosine d documents dot each engines equal erf everywhere exp floor gelu geometry given h
-    hf i inputs j log maximum minimum n nn padding parse prefix relu s scaled_dot_product_attention self_attention share
+    hf i inputs j log maximum minimum n padding parse prefix relu s scaled_dot_product_attention self_attention share
     sigmoid sin
     softmax softplus sqdist sqrt table tanh where window zoo
 """.split()
@@ -55,6 +55,14 @@ def test_public_names() -> None:
 def test_public_name_is_there(name: str) -> None:
     assert getattr(regard, name) is not None
     assert name in dir(regard)
+
+
+def test_a_star_hides_no_module_of_others() -> None:
+    names: dict[str, object] = {"nn": "torch's", "abs": abs}
+    exec("from regard import *", names)
+    assert (names["nn"], names["abs"]) == ("torch's", abs)
+    assert regard.nn.__name__ == "regard.nn"
+    assert "nn" in dir(regard)
 
 
 def test_unknown_name_is_refused() -> None:

@@ -27,7 +27,7 @@ _HOME = {
 _MODULES = ("algebra", "claims", "engines", "geometry", "hf", "inputs", "nn", "zoo")
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
-__all__ = sorted([*_NAMES, *_MODULES])  # noqa: PLE0605 - one list, in one place
+__all__ = sorted({*_NAMES, *_MODULES} - {"nn"})  # noqa: PLE0605 - PyTorch's own goes by that name: no star brings ours
 
 
 def __getattr__(name: str) -> Any:
@@ -43,4 +43,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "abs"]
+    return [*__all__, "__version__", "abs", "nn"]

@@ -61,6 +61,7 @@ def attend(call: Call) -> Steps:
 
 
 def _attended(call: Call, law: Reduction) -> Float[Array, "b h i e"]:
+    from torch._C import DisableTorchFunction
     from torch.nn.functional import scaled_dot_product_attention
 
     scale = scale_of(call, law)
@@ -69,7 +70,7 @@ def _attended(call: Call, law: Reduction) -> Float[Array, "b h i e"]:
     mask = None if form in (Form.NONE, Form.CAUSAL) else attn_mask(call, law)
     backwards, groups = form == Form.OFFSET, reads_groups(call, form)
     k, v = (k, call.v) if groups else (by_query_head(call, x) for x in (k, call.v))
-    with kernels(call, form):
+    with kernels(call, form), DisableTorchFunction():  # PyTorch's own, also where a mode stands in for it
         y = scaled_dot_product_attention(
             packed(q.flip(2) if backwards else q), packed(k), packed(v), attn_mask=mask,
             is_causal=form == Form.CAUSAL, scale=1.0 if scale is None else scale, enable_gqa=groups,
