@@ -36,7 +36,7 @@ def scaled_dot_product_attention(
     query, key, value = (as_array(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value")))
     if attn_mask is not None and is_causal:
         raise CallError("attn_mask: stands alone or is_causal does; got both; join them into one mask")
-    if query.ndim >= 4 and not enable_gqa and query.shape[-3] != key.shape[-3]:
+    if query.ndim >= 4 and not enable_gqa and key.shape[-3] not in (1, query.shape[-3]):
         raise CallError(
             f"enable_gqa: heads differ, query {tuple(query.shape)} and key {tuple(key.shape)}; pass enable_gqa=True"
         )

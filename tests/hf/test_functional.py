@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -134,6 +135,147 @@ def test_calls_inside_are_our_own() -> None:
     assert route.calls == 1
 
 
+LOUD = Attention(rg.dot * 3)
+
+
+def test_what_regard_runs_itself_is_left_alone() -> None:
+    """A formula and a layer of regard's inside of the block, in engines that call PyTorch's kernel and others."""
+    torch.manual_seed(0)
+    layer, x = rg.nn.SelfAttention(12, heads=3).double(), normal(2, 7, 12)
+    formulas = (Attention(), Attention(mask=rg.causal), Attention(weight=rg.sigmoid))
+    expected = [layer(x), *(formula(Q, K, V, start=0) for formula in formulas)]
+    with hf.rerouted(LOUD) as route:
+        got = [layer(x), *(formula(Q, K, V, start=0) for formula in formulas)]
+        route.calls += 1
+    assert route.calls == 1
+    assert all(torch.equal(one, other) for one, other in zip(got, expected, strict=True))
+
+
+def test_of_two_the_inner_one_holds() -> None:
+    loud, plain = (F.scaled_dot_product_attention(Q, Q, Q, scale=scale) for scale in (3.0, None))
+    for inside in (None, lambda own: own, Attention()):
+        with hf.rerouted(LOUD) as outer:
+            with hf.rerouted(inside) as inner:
+                assert torch.allclose(F.scaled_dot_product_attention(Q, Q, Q), plain)
+            assert (outer.calls, inner.calls) == (0, 1)
+            assert torch.allclose(F.scaled_dot_product_attention(Q, Q, Q), loud)
+        assert (outer.calls, inner.calls) == (1, 1)
+
+
+def test_of_two_the_inner_one_holds_in_modules_of_pytorch() -> None:
+    attention, x = nn.MultiheadAttention(12, 3, dtype=torch.float64), normal(5, 2, 12)
+    expected = attention(x, x, x, need_weights=False)[0]
+    with hf.rerouted(LOUD) as outer:
+        with hf.rerouted() as inner:
+            assert torch.allclose(attention(x, x, x, need_weights=False)[0], expected)
+        assert (outer.calls, inner.calls) == (0, 1)
+        assert not torch.allclose(attention(x, x, x, need_weights=False)[0], expected)
+
+
+def test_it_holds_at_once_until_it_is_restored() -> None:
+    loud, plain = (F.scaled_dot_product_attention(Q, Q, Q, scale=scale) for scale in (3.0, None))
+    route = hf.rerouted(LOUD)
+    got = F.scaled_dot_product_attention(Q, Q, Q)
+    route.restore()
+    route.restore()
+    assert torch.allclose(got, loud)
+    assert torch.allclose(F.scaled_dot_product_attention(Q, Q, Q), plain)
+    assert str(route) == "rerouted, restored, 1 calls\n  softmax(3 * dot)"
+
+
+def test_restored_in_any_order() -> None:
+    loud = F.scaled_dot_product_attention(Q, Q, Q, scale=3.0)
+    outer, inner = hf.rerouted(), hf.rerouted(LOUD)
+    outer.calls += 1
+    outer.restore()
+    assert str(inner) == "rerouted, on regard, 0 calls"
+    assert torch.allclose(F.scaled_dot_product_attention(Q, Q, Q), loud)
+    inner.restore()
+    assert torch.overrides._get_current_function_mode_stack() == []
+
+
+def test_one_that_is_over() -> None:
+    route = hf.rerouted()
+    with pytest.raises(CallError, match="rerouted: one with block for each; this was entered before"), route, route:
+        pass
+    with pytest.raises(CallError, match=r"this was restored before, .* call regard.hf.rerouted again"), route:
+        pass
+    with pytest.raises(CallError, match="rerouted: nothing inside called"):
+        hf.rerouted().restore()
+    assert torch.overrides._get_current_function_mode_stack() == []
+
+
+def test_restored_in_another_thread() -> None:
+    route, found = hf.rerouted(), []
+
+    def end() -> None:
+        with pytest.raises(CallError, match="rerouted: restored in the thread that called it"):
+            route.restore()
+        found.append(True)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join()
+    F.scaled_dot_product_attention(Q, Q, Q)
+    route.restore()
+    assert (found, route.calls) == ([True], 1)
+
+
+SHARED = [
+    ((2, 6, 5, 4), (2, 1, 7, 4), (2, 1, 7, 3)),
+    ((2, 6, 5, 4), (1, 6, 7, 4), (1, 6, 7, 3)),
+    ((1, 1, 5, 4), (2, 3, 7, 4), (2, 3, 7, 3)),
+    ((2, 6, 5, 4), (2, 1, 7, 4), (2, 6, 7, 3)),
+    ((2, 6, 5, 4), (1, 1, 7, 4), (2, 1, 7, 3)),
+    ((3, 5, 4), (1, 7, 4), (1, 7, 3)),
+    ((2, 3, 5, 4), (3, 7, 4), (7, 3)),
+    ((2, 1, 6, 5, 4), (1, 3, 6, 7, 4), (1, 3, 6, 7, 3)),
+]
+
+
+@pytest.mark.parametrize("shapes", SHARED, ids=str)
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": MASKS["half"]}], ids=["", "causal", "mask"])
+def test_axes_of_one_count_for_all(shapes: list[tuple[int, ...]], options: dict[str, Any]) -> None:
+    q, k, v = (normal(*shape, seed=seed) for seed, shape in enumerate(shapes))
+    expected = F.scaled_dot_product_attention(q, k, v, **options)
+    with hf.rerouted():
+        got = F.scaled_dot_product_attention(q, k, v, **options)
+    assert got.shape == expected.shape
+    assert torch.allclose(got, expected)
+
+
+def test_a_model_whose_queries_share_one_head() -> None:
+    """Falcon asks PyTorch's function itself, with one head of keys for all."""
+    import transformers
+
+    config = transformers.FalconConfig(
+        vocab_size=97, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, multi_query=True,
+        new_decoder_architecture=False, attn_implementation="sdpa",
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model, words = transformers.FalconForCausalLM(config).double().eval(), torch.arange(3, 16)[None]
+    with torch.no_grad():
+        expected = model(words).logits
+        with hf.rerouted() as route:
+            assert torch.allclose(model(words).logits, expected)
+    assert route.calls == 2
+
+
+def test_groups_beside_a_batch_of_one() -> None:
+    expected = F.scaled_dot_product_attention(Q, K[:1], V[:1], enable_gqa=True)
+    with hf.rerouted():
+        assert torch.allclose(F.scaled_dot_product_attention(Q, K[:1], V[:1], enable_gqa=True), expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_compiler_does_not_warn() -> None:
+    expected = F.scaled_dot_product_attention(Q, Q, Q, is_causal=True, scale=3.0)
+    torch.compiler.reset()
+    with hf.rerouted(LOUD):
+        run = torch.compile(lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), backend="eager")
+        assert torch.allclose(run(Q), expected)
+
+
 def test_it_ends() -> None:
     with hf.rerouted(Attention(rg.dot * 3)) as route:
         F.scaled_dot_product_attention(Q, Q, Q)
@@ -164,6 +306,8 @@ def test_refusals() -> None:
     with hf.rerouted() as route:
         with pytest.raises(CallError, match="enable_gqa: heads differ"):
             F.scaled_dot_product_attention(Q, K, V)
+        with pytest.raises(CallError, match=r"query, key, value: leading axes that are equal or 1; got .* \(4,"):
+            F.scaled_dot_product_attention(Q, normal(4, 6, 7, 4), normal(4, 6, 7, 4))
         with pytest.raises(CallError, match="attn_mask: stands alone or is_causal does"):
             F.scaled_dot_product_attention(Q, K, V, attn_mask=MASKS["truths"], is_causal=True, enable_gqa=True)
         with pytest.raises(CallError, match=r"added: broadcasts to .* got shape \(5, 6\)"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from typing import Any
 
@@ -150,6 +151,134 @@ def test_what_ran_is_told() -> None:
     assert repr(user).startswith('GptOssForCausalLM, restored, 2 calls\n  share(exp(s), sink=exp(table("sink")[h]))')
 
 
+# -- the length of the text ------------------------------------------------------------------------------------
+
+BY_LENGTH = Attention(rg.dot / rg.sqrt(rg.d) - rg.log(rg.n), rg.sigmoid)
+
+
+def test_n_is_the_length_of_a_text_that_is_all_there() -> None:
+    """With a mask of all ones and without a cache too; every step of a text alike where it is run as a whole."""
+    model, words = tiny.model("llama"), tiny.tokens()
+    with hf.use(model, BY_LENGTH):
+        got = logits(model, words)
+        assert near(logits(model, words, attention_mask=torch.ones_like(words), use_cache=False), got)
+        text = model.generate(words, max_new_tokens=3, do_sample=False, use_cache=False)
+    with hf.use(model, Attention(rg.dot / rg.sqrt(rg.d) - math.log(13), rg.sigmoid)):
+        assert near(logits(model, words), got)
+    assert text.shape == (2, 16)
+
+
+def with_cache(kind: str) -> Any:
+    """A second pass, or the first on a static cache, or on a text that is padded."""
+
+    def run(model: Any, words: torch.Tensor) -> None:
+        if kind in ("left", "right"):
+            model(words, attention_mask=tiny.padded(kind))
+        elif kind == "static":
+            model(words, past_key_values=transformers.StaticCache(config=model.config, max_cache_len=17))
+        else:
+            begun = model(words[:, :7], use_cache=True)
+            model(words[:, 7:8] if kind == "step" else words[:, 7:], past_key_values=begun.past_key_values)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kind", "held"),
+    [
+        ("left", "a mask"),
+        ("right", "a mask"),
+        ("static", "17 keys for 13 queries"),
+        ("step", "8 keys for 1 queries"),
+        ("rest", "13 keys for 6 queries"),
+    ],
+)
+@pytest.mark.parametrize("attention", [BY_LENGTH, lambda own: Attention(own.score / rg.n, own.weight, own.mask)])
+def test_n_is_refused_where_it_is_another_number(kind: str, held: str, attention: Any) -> None:
+    model = tiny.model("llama")
+    text = rf"n: the length of the text, .* model.layers.0.self_attn got {held}, .* reads n; write i \+ 1 .*use_cache="
+    with torch.no_grad(), pytest.raises(CallError, match=text), hf.use(model, attention):
+        with_cache(kind)(model, tiny.tokens())
+
+
+def test_the_models_own_formula_beside_n() -> None:
+    """Modules that where= leaves as they are may have a cache."""
+    model, inputs = tiny.model("bart"), tiny.inputs("bart")
+    with hf.use(model, Attention(rg.dot / rg.n), where=lambda name: "encoder.layers" in name) as user:
+        logits(model, **inputs)
+    assert sum(formula.uses("n") for formula in user.formulas.values()) == 2
+
+
+# -- gradient checkpointing ------------------------------------------------------------------------------------
+
+
+def learning(reentrant: bool) -> Any:
+    model = tiny.model("llama").train()
+    model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+    return model
+
+
+def gradients(model: Any) -> list[torch.Tensor]:
+    return [weight.grad for weight in model.parameters() if weight.grad is not None]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_inside_of_the_block(reentrant: bool) -> None:
+    attention, words = Attention(rg.dot / 3, rg.sigmoid), tiny.tokens()
+    plain, model = tiny.model("llama").train(), learning(reentrant)
+    function = model.model.layers[0]._gradient_checkpointing_func
+    for one in (plain, model):
+        one.enable_input_require_grads()
+        with hf.use(one, attention):
+            one(words, labels=words, use_cache=False).loss.backward()
+    assert all(near(got, expected) for got, expected in zip(gradients(model), gradients(plain), strict=True))
+    assert model.model.layers[0]._gradient_checkpointing_func is function
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("when", ["before", "within"])
+def test_checkpoints_after_the_block(reentrant: bool, when: str) -> None:
+    """Neither gradients of two formulas nor an error of the checkpoint's own."""
+    model, words = tiny.model("llama").train(), tiny.tokens()
+    if when == "before":
+        model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+    model.enable_input_require_grads()
+    with hf.use(model, Attention(rg.dot / 3, rg.sigmoid)):
+        if when == "within":
+            model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+        loss = model(words, labels=words, use_cache=False).loss
+    with pytest.raises(CallError, match=r"use: the backward pass runs layers again, .* inside the with block"):
+        loss.backward()
+    assert all(gradient.isfinite().all() for gradient in gradients(model))
+    model(words, labels=words, use_cache=False).loss.backward()  # the model itself is as before
+
+
+def test_checkpoints_of_a_use_inside_another() -> None:
+    model, words = learning(False), tiny.tokens()
+    with hf.use(model, Attention(rg.dot / 3)):
+        with hf.use(model, Attention(rg.dot / 5)):
+            loss = model(words, labels=words, use_cache=False).loss
+        with pytest.raises(CallError, match="use: the backward pass runs layers again"):
+            loss.backward()
+        model(words, labels=words, use_cache=False).loss.backward()
+
+
+def test_checkpoints_of_a_use_that_ends_before_the_one_inside() -> None:
+    """Each takes out its own of the functions that stand around the model's, and never stands there twice."""
+    model, words = learning(False), tiny.tokens()
+    layer = model.model.layers[0]
+    own = layer._gradient_checkpointing_func
+    outer, inner = hf.use(model, Attention(rg.dot / 3)), hf.use(model, Attention(rg.dot / 5))
+    for _ in range(3):
+        model(words, labels=words, use_cache=False).loss.backward()
+    assert layer._gradient_checkpointing_func.before.before is own
+    outer.restore()
+    model(words, labels=words, use_cache=False).loss.backward()
+    assert layer._gradient_checkpointing_func.before is own
+    inner.restore()
+    assert layer._gradient_checkpointing_func is own
+
+
 # -- restoring -------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +422,67 @@ def test_no_model_of_transformers() -> None:
 def test_no_formula(attention: Any) -> None:
     with pytest.raises(KindError, match="attention: an Attention, or a function from the model's own to another; got"):
         hf.use(tiny.model("bert"), attention)
+
+
+@pytest.mark.parametrize(
+    ("attention", "got"),
+    [
+        (rg.softmax, r"Weight; for example Attention\(weight=softmax\)"),
+        (rg.sigmoid, r"Function; for example Attention\(weight=sigmoid\)"),
+        (rg.dot, "PairExpression"),
+        (rg.causal, "Mask"),
+        (Attention, "the class Attention"),
+        (torch.nn.Linear(2, 3), "Linear"),
+        (lambda: Attention(), r"<lambda>\(\)"),
+        (lambda own, mask: own, r"<lambda>\(own, mask\)"),
+    ],
+)
+def test_what_can_be_called_and_is_no_function_of_a_formula(attention: Any, got: str) -> None:
+    text = f"attention: an Attention, or a function from the model's own to another; got {got}"
+    with pytest.raises(KindError, match=text):
+        hf.use(tiny.model("bert"), attention)
+    with pytest.raises(KindError, match=text):
+        hf.rerouted(attention)
+    assert registered() == [None, None]
+
+
+def test_a_function_that_fails_says_what_it_was_given() -> None:
+    model = tiny.model("bert")
+    with pytest.raises(AttributeError, match="scroe") as raised, hf.use(model, lambda own: own.scroe):  # type: ignore[attr-defined]
+        logits(model, tiny.tokens())
+    assert raised.value.__notes__ == [
+        "attention: a function from the model's own formula to another; it was given softmax(dot / sqrt(d))"
+    ]
+
+
+def test_where_that_chooses_nothing() -> None:
+    model = tiny.model("bert")
+    with pytest.raises(CallError, match=r"where: true for one .* of BertModel .* encoder.layer.0.attention.self, enc"):
+        hf.use(model, Attention(mask=window(4)), where=lambda name: "layers.1" in name)
+    with pytest.raises(KindError, match=r"where: a function of the names of modules, .* got 'layer.1'; for example"):
+        hf.use(model, Attention(mask=window(4)), where="layer.1")  # type: ignore[arg-type]
+    assert (hooks(model), registered()) == (0, [None, None])
+
+
+def test_a_use_that_is_over() -> None:
+    model = tiny.model("bert")
+    user = hf.use(model)
+    with pytest.raises(CallError, match="use: one with block for each; BertModel was entered before"), user, user:
+        pass
+    with pytest.raises(CallError, match=r"use: one with .* BertModel was restored before, .* call regard.hf.use"), user:
+        pass
+
+
+@pytest.mark.parametrize("attention", [None, Attention(), lambda own: own])
+def test_a_keyword_that_is_misspelt(attention: Any) -> None:
+    with pytest.raises(CallError, match=r"tables: .*wher.*; did you mean where=\?"):
+        hf.use(tiny.model("bert"), attention, wher=lambda name: True)
+
+
+def test_a_table_that_is_misspelt() -> None:
+    sloped = Attention(rg.table("slope")[rg.h] * rg.dot)
+    with pytest.raises(CallError, match=r"does not read slop; did you mean slope=\?"):
+        hf.use(tiny.model("bert"), sloped, slop=torch.ones(6))
 
 
 def test_a_function_that_gives_no_formula() -> None:

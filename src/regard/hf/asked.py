@@ -10,7 +10,6 @@ Numbers of a mask near the least of their dtype mean "not admitted" and become t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -25,6 +24,9 @@ from ..attention import Attention
 MASK = given("attention_mask")
 AXES = {"b": b, "h": h, "i": i, "j": j}
 NAMES = ("attention_mask", "position_bias", "added", "sink", "scale", "first")  # tables that a call may bring itself
+
+
+_OWN: dict[Asked, Attention] = {}  # by hand: torch.compile warns of lru_cache
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,15 @@ class Asked:
         return table(name)[indices] if indices else table(name)
 
 
-@lru_cache(maxsize=1024)
 def own_formula(asked: Asked) -> Attention:
     """The formula of the call itself."""
+    found = _OWN.get(asked)
+    if found is None:
+        found = _OWN[asked] = _own_formula(asked)
+    return found
+
+
+def _own_formula(asked: Asked) -> Attention:
     score = _scaled(asked.scale)
     score = score if asked.softcap is None else asked.softcap * tanh(score / asked.softcap)
     for numbers in (asked.read("position_bias", asked.position_bias), asked.numbers):
@@ -70,7 +78,6 @@ def _scaled(scale: float | str | None) -> Expression:
     return dot * table("scale") if isinstance(scale, str) else dot * scale
 
 
-@lru_cache(maxsize=1024)
 def in_place_of_own(asked: Asked, attention: Attention) -> Attention:
     """Another formula: its score and weight, over the pairs that both masks admit."""
     score = attention.score if asked.numbers is None else attention.score + asked.numbers

@@ -117,6 +117,11 @@ class Call:
         left_out = self.attention_mask is None and self._says_causal and (self.queries, self.keys) in self.left_out
         return self.keys - 1 if left_out else None  # a step of decoding, whose keys are all there are
 
+    @property
+    def is_whole_text(self) -> bool:
+        """Whether the keys are those of the queries' own text, and no others: no cache, no padding."""
+        return self.attention_mask is None and self.queries == self.keys
+
     def mask_parts(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """The mask as truths, and as numbers to add; as wide as the keys."""
         mask = self.attention_mask

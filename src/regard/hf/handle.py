@@ -36,7 +36,8 @@ def use(
     where:     which attention modules the formula is for, by name; others run the model's own, or what they have
     tables:    what the formula reads beside the model's own: `position_bias`, `sink`, `attention_mask`
 
-    i and j count along the keys as the model holds them: from its first key, padding included.
+    i and j count along the keys as the model holds them: from its first key, padding included. n, the length of the
+    text, is refused with a cache or padding. Where layers are checkpointed, backward() stands inside of the block.
     """
     return Use(model, attention, where, tables)
 
@@ -52,10 +53,16 @@ class Use:
                 f"model: a model of transformers; got {type(model).__name__}; "
                 "for other code that calls F.scaled_dot_product_attention take regard.hf.rerouted"
             )
+        if not (where is None or callable(where)):
+            raise KindError(
+                f"where: a function of the names of modules, true for those that it chooses; got {where!r}; "
+                'for example lambda name: "layers.1." in name'
+            )
         self.formulas: dict[str, Attention] = {}
         self.calls = 0
+        self._entered = False
         self._name = type(model).__name__
-        self._own, self._other = Replacement(None, {}), Replacement(attention, tables)
+        self._own, self._other = Replacement(None, {}), Replacement(attention, tables, ("attention", "where"))
         self._where = where or (lambda name: True)
         self._watch: Watch | None = Watch(model, self, self._where)
         self.habits = habits(model)
@@ -76,7 +83,18 @@ class Use:
                 del SERVING[module]
         switch_back(self)
 
+    @property
+    def is_on(self) -> bool:
+        """Whether the model runs on regard: until it is restored."""
+        return self._watch is not None
+
     def __enter__(self) -> Use:
+        if self._entered or not self.is_on:
+            raise CallError(
+                f"use: one with block for each; {self._name} was {'entered' if self.is_on else 'restored'} before, and "
+                "would run on its own attention; call regard.hf.use again"
+            )
+        self._entered = True
         return self
 
     def __exit__(
@@ -85,8 +103,7 @@ class Use:
         self.restore()
 
     def __repr__(self) -> str:
-        state = "restored" if self._watch is None else "on regard"
-        lines = [f"{self._name}, {state}, {self.calls} calls"]
+        lines = [f"{self._name}, {'on regard' if self.is_on else 'restored'}, {self.calls} calls"]
         for formula in dict.fromkeys(self.formulas.values()):
             names = [name for name, ran in self.formulas.items() if ran == formula]
             lines.append(f"  {formula!r}: {', '.join(names)}")
@@ -123,6 +140,8 @@ class Use:
                 "queries stand, so i means nothing there; leave i out of the formula, or the module out by where="
             )
         formula = replacement.formula(asked)
+        if replacement.attention is not None and not call.is_whole_text and formula.uses("n"):
+            raise CallError(_no_length(name, formula, call))
         self.formulas[name] = formula
         options = {
             "start": first or 0,
@@ -131,6 +150,15 @@ class Use:
         }
         weights = wants_weights(call) or (self._watch is not None and self._watch.wants_weights)
         return _attended(formula, call, options, weights=weights)
+
+
+def _no_length(name: str, formula: Attention, call: Call) -> str:
+    held = "a mask" if call.queries == call.keys else f"{call.keys} keys for {call.queries} queries"
+    return (
+        f"n: the length of the text, where its keys are all there and no others; {name} got {held}, as with a cache or "
+        f"padding, and {formula!r} reads n; write i + 1 where the keys up to the query are meant, or pass "
+        "use_cache=False and texts of one length, or leave the module out by where="
+    )
 
 
 def _attended(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..algebra.errors import CallError
+from .recomputed import Guard
 from .sources import source
 
 if TYPE_CHECKING:
@@ -32,16 +33,23 @@ class Watch:
         others = {name: module for name, module in model.named_modules() if _goes_its_own_way(module)}
         if not asking:
             raise CallError(_none_asks(self._model, others))
+        if not any(where(name) for name in asking):
+            raise CallError(
+                f"where: true for one of the attention modules of {self._model} at least, by name; got a function that "
+                f"is false for all of them: {_listed(asking)}"
+            )
         hooks = [(module, self._after_asking(name)) for name, module in asking.items() if where(name)]
         hooks += [(module, self._after_own_way(name)) for name, module in others.items() if where(name)]
         self._handles = [module.register_forward_hook(hook) for module, hook in [*hooks, (model, self._after_all())]]
         self._handles += [model.register_forward_pre_hook(self._before_all(), with_kwargs=True)]
         self._forward = threading.local()  # of the forward that runs in a thread
+        self._guard = Guard(model, lambda: user.is_on)
 
     def remove(self) -> None:
         """Take the hooks away."""
         for handle in self._handles:
             handle.remove()
+        self._guard.leave()
 
     def _after_asking(self, name: str) -> Hook:
         seen = 0
@@ -73,7 +81,9 @@ class Watch:
         return bool(getattr(self._forward, "wants_weights", False))
 
     def _before_all(self) -> Hook:
-        def hook(_model: torch.nn.Module, _arguments: Any, options: dict[str, Any]) -> None:
+        def hook(model: torch.nn.Module, _arguments: Any, options: dict[str, Any]) -> None:
+            if model.training:
+                self._guard.enter()
             self._forward.calls = self._user.calls
             self._forward.wants_weights = options.get("output_attentions")
 
@@ -98,6 +108,12 @@ class Watch:
 def _goes_its_own_way(module: torch.nn.Module) -> bool:
     """Whether this is an attention with a softmax of its own, and no part of it asks for another."""
     return source(module).has_softmax and not any(source(part).asking for part in module.modules())
+
+
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    """Names, the first of them where there are many."""
+    found = list(names)
+    return ", ".join(found[:most]) + (f", … ({len(found)} in all)" if len(found) > most else "")
 
 
 def _none_asks(model: str, others: dict[str, torch.nn.Module]) -> str:
