@@ -133,6 +133,11 @@ def test_grouped_heads_as_in_pytorch() -> None:
         rg.scaled_dot_product_attention(Q, k, v)
 
 
+def test_one_key_head_is_broadcast_as_in_pytorch() -> None:
+    expected = torch.nn.functional.scaled_dot_product_attention(Q, K[:, :1], V[:, :1])
+    torch.testing.assert_close(rg.scaled_dot_product_attention(Q, K[:, :1], V[:, :1]), expected, rtol=0, atol=1e-13)
+
+
 # -- values ------------------------------------------------------------------------------------------------------
 
 

@@ -101,7 +101,7 @@ REFUSED: dict[str, Refused] = {
     # scaled_dot_product_attention
     "dropout": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, dropout_p=1.1), rg.CallError, "dropout: .*from 0 to 1; got 1.1; pass 0"),
     "mask and causal": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, torch.ones(5, 7) > 0, is_causal=True), rg.CallError, "got both; join them"),
-    "unequal heads": (lambda: rg.scaled_dot_product_attention(TQ, TK[:, :1], TV[:, :1]), rg.CallError, "pass enable_gqa=True"),
+    "unequal heads": (lambda: rg.scaled_dot_product_attention(TQ, TK[:, :2], TV[:, :2]), rg.CallError, "pass enable_gqa=True"),
     "bias shape": (lambda: rg.scaled_dot_product_attention(TQ, TK, TV, torch.ones(4, 7)), rg.CallError, r"\(2, 3, 5, 7\); got shape \(4, 7\)"),
 }  # fmt: skip
 
