@@ -203,6 +203,16 @@ def test_a_config_that_was_saved_and_read(tmp_path: Any) -> None:
     assert Rotary.from_config(saved) == Rotary(5e5, scaling=SECTIONS["llama3"][1])
 
 
+@pytest.mark.parametrize("scaling", [{"rope_type": "linear", "factor": 2.0}, {}, None], ids=str)
+@pytest.mark.parametrize("beside", [{}, {"rope_theta": 9.0}], ids=str)
+def test_a_config_with_both_sections_is_read_as_transformers_reads_it(scaling: Any, beside: dict[str, float]) -> None:
+    """The older section stands in place of the newer one, its base as well."""
+    told = {"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}, "rope_scaling": scaling, **beside}
+    theirs = LlamaConfig.from_dict(json.loads(json.dumps(told))).to_dict()
+    assert Rotary.from_config(told) == Rotary.from_config(theirs)
+    assert (Rotary.from_config(told).scaling == Linear(2.0)) is bool(scaling)
+
+
 KNOWN = "rope_type: one of default, linear, dynamic, yarn, llama3, longrope; got "
 REFUSED = [
     ("llama", rg.KindError, "config: a dict, as in json.load or config.to_dict(); got str"),

@@ -91,7 +91,9 @@ def test_refusals() -> None:
         model(IDS, SEGMENTS[:, :7])
     with pytest.raises(CallError, match="lengths: from 0 to the 11 rows of x; got 12"):
         model.embed(IDS, lengths=[12, 1, 1])
-    with pytest.raises(CallError, match="at: the table has positions 0 to 10; got rows from 0 to 21"):
+    with pytest.raises(
+        CallError, match="rows: at most 11 in a text, as many as Learned has positions; got 22; shorten the text"
+    ):
         model(IDS.repeat(1, 2))
     with pytest.raises(CallError, match="segments: an integer of at least 1; got 0"):
         BERT(TOKENS, 12, 1, 3, segments=0)

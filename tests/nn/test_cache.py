@@ -217,7 +217,9 @@ def test_another_model() -> None:
 def test_a_pass_that_failed_leaves_the_cache_as_it_was() -> None:
     model, cache = loud(Decoder(DIM, 1, HEADS, position=Learned.random(ROWS, DIM), width=WIDTH)), Cache()
     first = model(X[:, :9], cache=cache)
-    with pytest.raises(CallError, match="at: the table has positions 0 to 10; got rows from 9 to 12; shorten the text"):
+    with pytest.raises(
+        CallError, match="rows: at most 11 in a text, as many as Learned has positions; got 13; shorten the text"
+    ):
         model(X[:, :4], cache=cache)
     rows = model(X[:, 9:], cache=cache)
     torch.testing.assert_close(torch.cat([first, rows], dim=1), model(X), **CLOSE)

@@ -11,6 +11,7 @@ from torch import nn
 from layers import BATCH, CLOSE, DIM, EXACT, HEADS, ROWS, WIDTH, loud, whole
 from regard import Attention, sigmoid, window
 from regard.algebra.errors import CallError, KindError
+from regard.inputs import Characters
 from regard.inputs.positions import ALiBi, Learned, Rotary
 from regard.nn import Cache, EncoderDecoder, Style
 
@@ -113,8 +114,20 @@ def test_refusals() -> None:
         model(SOURCE, TARGET - 20)
     with pytest.raises(KindError, match="target: a tensor of integers"):
         model(SOURCE, TARGET.double())
-    with pytest.raises(CallError, match="lengths: from 0 to the 7 rows of x; got 8"):
+    with pytest.raises(CallError, match=r"^source_lengths: from 0 to the 7 rows of source; got 8"):
         model(SOURCE, TARGET, source_lengths=[8, 1, 1])
+    with pytest.raises(CallError, match=r"^source_lengths: from 0 to the 7 rows of source; got 8"):
+        model.generate(SOURCE, [1], source_lengths=[8, 1, 1])
+    with pytest.raises(CallError, match=rf"^target_lengths: from 0 to the {TARGET.shape[1]} rows of target; got -1"):
+        model(SOURCE, TARGET, target_lengths=[-1, 1, 1])
+    with pytest.raises(CallError, match=r"^memory_lengths: from 0 to the 7 rows of memory; got 8"):
+        model.decode(TARGET[:, :2], model.encode(SOURCE), memory_lengths=[8, 1, 1])
+    with pytest.raises(CallError, match=r"^prompt: one for all, or one for each of 3 sources; got a list of 2"):
+        model.generate(SOURCE, [[1], [2]])
+    with pytest.raises(CallError, match=r"^source: one at a time, \(1, keys\); got 3; stream each, or call generate"):
+        model.stream(SOURCE, [1])
+    with pytest.raises(CallError, match=r"^tokens: one size .*, or two, \(source, target\); got \(20, 30, 40\)"):
+        EncoderDecoder((20, 30, 40), 12, 1, 3)
     with pytest.raises(CallError, match="tokens: an integer of at least 1; got 0"):
         EncoderDecoder((5, 0), 12, 1, 3)
     assert model.longest == ROWS
@@ -145,3 +158,22 @@ def test_translations_are_those_of_each_source_by_itself(cache: bool) -> None:
         assert model.generate(row[None, :length], [1], new=9, end=end)[0].ids == text.ids
     assert len({len(text.ids) for text in found}) > 1, "some end before others"
     assert all(part.training for part in model.modules())
+
+
+def test_one_prompt_for_all_sources_or_one_for_each() -> None:
+    model = loud(EncoderDecoder((17, 19), 12, 2, 3), 1.0, seed=8)
+    prompts = [[1], [2, 3], [5]]
+    found = model.generate(SOURCE, prompts, new=5)
+    for row, prompt, text in zip(SOURCE, prompts, found, strict=True):
+        (alone,) = model.generate(row[None], prompt, new=5)
+        assert (alone.ids, alone.prompt) == (text.ids, prompt)
+    letters = Characters.of("abcdefghijklmnopqrs")
+    texts = model.generate(SOURCE, ["b", "cd", "f"], new=5, vocabulary=letters)
+    assert [text.ids for text in texts] == [text.ids for text in found]
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_stream_writes_what_generate_writes(cache: bool) -> None:
+    model, lengths = loud(EncoderDecoder((17, 19), 12, 2, 3), 1.0, seed=8), [5]
+    (whole,) = model.generate(SOURCE[:1], [1, 2], new=7, source_lengths=lengths)
+    assert [*model.stream(SOURCE[:1], [1, 2], new=7, source_lengths=lengths, cache=cache)] == whole.ids

@@ -159,7 +159,9 @@ def test_models_that_cannot_be_made() -> None:
 
 def test_prompts_longer_than_the_table() -> None:
     model = GPT(TOKENS, 12, 1, 3, position=Learned.random(5, 12))
-    with pytest.raises(CallError, match="at: the table has positions 0 to 4; got rows from 0 to 10; shorten the text"):
+    with pytest.raises(
+        CallError, match="rows: at most 5 in a text, as many as Learned has positions; got 11; shorten the text"
+    ):
         model(IDS)
 
 

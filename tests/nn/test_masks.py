@@ -84,15 +84,30 @@ def test_names_of_what_is_given() -> None:
 
 WRONG: list[tuple[Any, Any, type[Exception], str]] = [
     ([1.0, 2.0, 3.0], None, KindError, "lengths: integers, how many rows each text has; got dtype torch.float"),
+    ("ab", None, KindError, "lengths: integers, how many rows each text has; got 'ab'"),
+    ([[1], [2, 3]], None, KindError, "lengths: integers, how many rows each text has; got"),
     (truths(3), None, KindError, "lengths: integers, how many rows each text has; got dtype torch.bool"),
     (truths(3, 5), None, KindError, "lengths: integers"),
     ([5, 3], None, CallError, r"lengths: one for each of 3 texts; got shape \(2,\)"),
     (5, None, CallError, r"lengths: one for each of 3 texts; got shape \(\)"),
     ([5, 6, 1], None, CallError, "lengths: from 0 to the 5 rows of x; got 6"),
     ([5, -1, 1], None, CallError, "lengths: from 0 to the 5 rows of x; got -1"),
-    (None, torch.zeros(5, 7), KindError, r"mask: truths, True where a row reads a key; got dtype torch.float32; numb"),
-    (None, torch.ones(5, 7, dtype=torch.int64), KindError, "mask: truths, .* got dtype torch.int64"),
-    (None, [[True]], KindError, "mask: truths, .* got list"),
+    (
+        None,
+        torch.zeros(5, 7),
+        KindError,
+        r"mask: truths, .* reads a key, as a tensor; got dtype torch.float32; numbers",
+    ),
+    (
+        None,
+        torch.ones(5, 7, dtype=torch.int64),
+        KindError,
+        r"mask: truths, .* got dtype torch.int64; pass mask.bool\(\)",
+    ),
+    (None, [[True]], KindError, r"mask: truths, .* got list; pass torch.as_tensor\(mask\)$"),
+    (None, np.ones((5, 7), bool), KindError, r"mask: truths, .* got ndarray; pass torch.as_tensor\(mask\)$"),
+    (None, "causal", KindError, r"mask: truths, .* got str; a formula's own .* into it: Attention\(mask=causal\)$"),
+    (None, j <= i, KindError, r"mask: truths, .* got Mask; a formula's own .* into it: Attention\(mask=causal\)$"),
     (
         None,
         truths(3, 5, 7),

@@ -278,7 +278,7 @@ def test_the_longest_text() -> None:
     model = Encoder(12, 1, 3, position=Learned.random(5, 12) + Rotary())
     assert model.longest == 5
     with pytest.raises(
-        CallError, match="at: the table has positions 0 to 4; got rows from 0 to 5; shorten the text, or"
+        CallError, match="rows: at most 5 in a text, as many as Sum has positions; got 6; shorten the text, or"
     ):
         model(torch.zeros(1, 6, 12))
 

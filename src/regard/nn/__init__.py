@@ -7,7 +7,7 @@ stacks         Encoder, Decoder: block after block
 gpt bert vit encoder_decoder      whole models, from tokens or images
 cache          keys and values of the rows so far;  generation: text after text
 checkpoints    the files of other libraries, name by name;  storage: our own
-summary        parameters and operations
+summary        parameters and operations;  checks, calls: what is refused at the door
 """
 
 from __future__ import annotations

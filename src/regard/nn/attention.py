@@ -6,7 +6,7 @@ y = W_o [attention(q, k, v)]               by a formula, head by head, side by s
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -17,6 +17,7 @@ from ..attention import Attention
 from ..inputs.positions.base import NoPosition, Position
 from ..inputs.positions.checks import check_count
 from .cache import Cache
+from .checks import check_rows, check_share, check_tables, check_texts
 from .masks import read_masks, uncachable, variants
 from .placement import Placement, Rows
 
@@ -54,7 +55,7 @@ class Projected(nn.Module):
             raise KindError(f"attention: an Attention, as in Attention(mask=causal); got {attention!r}")
         self.dim, self.heads, self.kv_heads = dim, heads, heads if kv_heads is None else kv_heads
         self.width = _head_width(dim, heads, self.kv_heads, width)
-        self.attention, self.dropout = attention, _share(dropout)
+        self.attention, self.dropout = attention, check_share(dropout)
         self.formulas = variants(attention, memory=self.reads_memory)
         self.uncachable = uncachable(attention)
         memory = dim if memory is None else memory
@@ -115,6 +116,7 @@ class SelfAttention(Projected):
             dim, heads, kv_heads, formula, width=width, bias=bias, dropout=dropout, tables=tables
         )  # fmt: skip
         self.placement = placement
+        placement.check(dim, self.width)
 
     def forward(
         self,
@@ -134,7 +136,7 @@ class SelfAttention(Projected):
         cache:   the rows before, which are read as well
         tables:  of the formula, by name
         """
-        check_rows(x, self.dim)
+        check_rows(x, self.dim, self.query)
         alone = rows is None
         if rows is not None and (tables or any(told is not None for told in (lengths, mask, cache))):
             raise CallError(
@@ -157,7 +159,8 @@ class SelfAttention(Projected):
     def _check_kept(self) -> None:
         if self.uncachable is not None:
             raise CallError(
-                f"cache: keys and values of {self.attention!r} cannot be kept: {self.uncachable}; or leave it out"
+                f"cache: keys and values of {self.attention!r} cannot be kept: {self.uncachable}; "
+                "or leave the cache out: cache=False in generate"
             )
 
 
@@ -187,8 +190,9 @@ class CrossAttention(Projected):
         lengths: how many rows of the memory belong to each text
         mask:    true where a row reads a key, (rows, keys) or (batch, heads, rows, keys)
         """
-        check_rows(x, self.dim)
-        check_rows(memory, self.key.in_features, "memory")
+        check_rows(x, self.dim, self.query)
+        check_rows(memory, self.key.in_features, self.key, "memory")
+        check_texts(x, memory)
         q = heads(self.query(x), self.width)
 
         def offered() -> tuple[Tensor, Tensor]:
@@ -208,7 +212,8 @@ class CrossAttention(Projected):
     ) -> Rows:
         """The place of x, with masks that are of the memory."""
         check_tables(tables, self.attention.ranks)
-        masked, masks = read_masks(lengths, mask, memory, x.shape[1], memory.shape[1])
+        argument = "lengths" if rows is None else "memory_lengths"  # as the caller of a model knows them
+        masked, masks = read_masks(lengths, mask, memory, x.shape[1], memory.shape[1], argument, "memory")
         return Rows(0 if rows is None else rows.start, tables={**tables, **masks}, masked=masked)
 
 
@@ -265,25 +270,3 @@ def _head_width(dim: int, heads: int, kv_heads: int, width: int | None) -> int:
         near = min(fits, key=lambda h: abs(h - heads))
         raise CallError(f"heads: divides dim, {dim}; got {heads}; take {near}, or say the width of a head: width=…")
     return dim // heads if width is None else width
-
-
-def check_rows(x: Tensor, dim: int, name: str = "x") -> None:
-    """Refuse what is not (batch, rows, dim)."""
-    if not isinstance(x, Tensor):
-        raise KindError(f"{name}: a tensor, (batch, rows, {dim}); got {type(x).__name__}")
-    if x.ndim != 3 or x.shape[-1] != dim:
-        hint = f"; add the axis of the batch: {name}[None]" if x.ndim == 2 and x.shape[-1] == dim else ""
-        raise CallError(f"{name}: (batch, rows, {dim}); got shape {tuple(x.shape)}{hint}")
-
-
-def check_tables(tables: Iterable[str], known: Container[str]) -> None:
-    """Refuse tables that no formula reads."""
-    for name in tables:
-        if name not in known:
-            raise CallError(f"{name}: no formula here reads such a table; got one; leave it out")
-
-
-def _share(dropout: float) -> float:
-    if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-        raise CallError(f"dropout: a share from 0 to below 1; got {dropout!r}")
-    return float(dropout)

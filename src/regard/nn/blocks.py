@@ -16,7 +16,7 @@ from ..algebra.errors import CallError
 from ..attention import Attention
 from .attention import CrossAttention, SelfAttention
 from .placement import Rows
-from .style import Style, post_norm, pre_norm
+from .style import Style, check_style, post_norm, pre_norm
 
 __all__ = ["Block", "post_norm", "pre_norm"]
 
@@ -44,6 +44,7 @@ class Block(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
+        check_style(style)
         options = {"bias": style.bias, "dropout": style.dropout, **options}
         read = _read_by(tables or {}, attention)
         self.residual, self.dropout = style.residual, nn.Dropout(style.dropout)

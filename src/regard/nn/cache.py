@@ -154,3 +154,12 @@ class Cache:
     def __repr__(self) -> str:
         room = "" if self.length is None else f" of {self.length}"
         return f"Cache({self.most}{room} rows, {len(self._kept)} layers, {self.bytes / 2**20:.1f} MiB)"
+
+
+def check_cache(cache: Any) -> None:
+    """Refuse what is no cache of ours."""
+    if cache is not None and not isinstance(cache, Cache):
+        raise KindError(
+            f"cache: a Cache(), the same one in every call of a text; got {cache!r}; make it before the first: "
+            "cache = Cache()"
+        )

@@ -5,17 +5,21 @@ memory = Encoder(E_s[source])        x = Decoder(E_t[target], memory)        log
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
+from ..algebra.errors import CallError
 from ..attention import Attention
 from ..inputs.positions.added import Sinusoidal
 from ..inputs.positions.base import Position
 from ..inputs.positions.checks import check_count
 from .cache import Cache
+from .generation.prompts import for_each
+from .generation.writing import generate, stream
 from .initial import initialise
+from .masks import read_lengths
 from .models import Model, check_ids, remembered
 from .stacks import Decoder, Encoder
 from .style import Style
@@ -30,6 +34,7 @@ class EncoderDecoder(Model):
     cross:     by which the target reads the source
     position:  of both
 
+    >>> import torch
     >>> model = EncoderDecoder((100, 90), dim=32, depth=2, heads=4)
     >>> model(torch.tensor([[5, 7, 11]]), torch.tensor([[1, 2]])).shape
     torch.Size([1, 2, 90])
@@ -50,9 +55,7 @@ class EncoderDecoder(Model):
         kv_heads: int | None = None,
         **options: Any,
     ) -> None:
-        self.tokens = (tokens, tokens) if isinstance(tokens, int) else tuple(tokens)
-        for size in self.tokens:
-            check_count("tokens", size, 1)
+        self.tokens = _vocabularies(tokens)
         check_count("dim", dim, 1)
         self.source = nn.Embedding(self.tokens[0], dim)
         self.target = self.source if isinstance(tokens, int) else nn.Embedding(self.tokens[1], dim)
@@ -71,7 +74,12 @@ class EncoderDecoder(Model):
     def forward(
         self, source: Tensor, target: Tensor, *, source_lengths: Any = None, target_lengths: Any = None
     ) -> Tensor:
-        """Logits (batch, rows, target tokens), in row r those of the token that follows row r of the target."""
+        """Logits (batch, rows, target tokens), in row r those of the token that follows row r of the target.
+
+        source_lengths, target_lengths: how many of the ids belong to each text: those behind are filling
+        """
+        source_lengths = _lengths(source_lengths, source, self.tokens[0], "source")
+        target_lengths = _lengths(target_lengths, target, self.tokens[1], "target")
         memory = self.encode(source, lengths=source_lengths)
         return self.decode(target, memory, memory_lengths=source_lengths, lengths=target_lengths)
 
@@ -100,15 +108,26 @@ class EncoderDecoder(Model):
         return Sizes(rows, rows, memory=rows)
 
     def generate(self, source: Tensor, prompt: Any, *, source_lengths: Any = None, **options: Any) -> list[Any]:
-        """A target for each text of the source, (batch, keys).
+        """A target for each text of the source, (batch, keys): a list of `Generation`.
 
-        prompt: what every target begins with, its start token at least: ids, or a text with vocabulary=
-        The rest is as in `regard.nn.generate`.
+        prompt:         what the targets begin with, a start token at least: ids, or a text with vocabulary=; one for
+                        all of them, or a list with one for each
+        source_lengths: how many of the ids belong to each source
+        options:        new, sampling, stop, end, vocabulary, seed, cache and progress, as in `regard.nn.generate`
         """
-        from .generation import generate
-
-        found: list[Any] = generate(Translation(self, source, source_lengths), [prompt] * len(source), **options)
+        prompts = for_each(prompt, len(check_ids(source, self.tokens[0], "source")), options.get("vocabulary"))
+        found: list[Any] = generate(Translation(self, source, source_lengths), prompts, **options)
         return found
+
+    def stream(self, source: Tensor, prompt: Any, *, source_lengths: Any = None, **options: Any) -> Iterator[Any]:
+        """The target of one source, (1, keys), as it is written: pieces of text, or ids without a vocabulary.
+
+        options: new, sampling, stop, end, vocabulary, seed and cache, as in `regard.nn.stream`
+        """
+        texts = len(check_ids(source, self.tokens[0], "source"))
+        if texts != 1:
+            raise CallError(f"source: one at a time, (1, keys); got {texts}; stream each, or call generate on all")
+        return stream(Translation(self, source, source_lengths), prompt, **options)
 
 
 class Translation(nn.Module):
@@ -117,7 +136,7 @@ class Translation(nn.Module):
     def __init__(self, model: EncoderDecoder, source: Tensor, lengths: Any) -> None:
         super().__init__()
         self.model, self.longest = model, model.longest
-        self.source, self.lengths = source, None if lengths is None else torch.as_tensor(lengths)
+        self.source, self.lengths = source, _lengths(lengths, source, model.tokens[0], "source")
         self.memory: Tensor | None = None
 
     def forward(self, ids: Tensor, *, lengths: Any = None, cache: Cache | None = None) -> Tensor:
@@ -129,4 +148,19 @@ class Translation(nn.Module):
         """The sources of these texts; the others are written."""
         assert self.memory is not None
         self.memory = self.memory[texts]
-        self.lengths = None if self.lengths is None else self.lengths[texts.to(self.lengths.device)]
+        self.lengths = None if self.lengths is None else self.lengths[texts]
+
+
+def _vocabularies(tokens: Any) -> tuple[int, int]:
+    """The sizes of both."""
+    both = tokens if isinstance(tokens, tuple | list) else (tokens, tokens)
+    if len(both) != 2:
+        raise CallError(f"tokens: one size for both vocabularies, or two, (source, target); got {tokens!r}")
+    for size in both:
+        check_count("tokens", size, 1)
+    return both[0], both[1]
+
+
+def _lengths(lengths: Any, ids: Tensor, tokens: int, of: str) -> Tensor | None:
+    """Lengths under the name that the caller gave them."""
+    return None if lengths is None else read_lengths(lengths, check_ids(ids, tokens, of), f"{of}_lengths", of)

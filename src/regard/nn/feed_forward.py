@@ -20,11 +20,15 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "relu_squared": lambda x: F.relu(x).square(),
 }
+ALIASES = {"swish": "silu", "swiglu": "silu", "gelu_new": "gelu_tanh", "relu2": "relu_squared"}
 
 
-def _function(name: str) -> Activation:
-    if name not in ACTIVATIONS:
-        raise CallError(f"activation: one of {', '.join(ACTIVATIONS)}; got {name!r}")
+def activation_of(name: str) -> Activation:
+    """The function of that name."""
+    if not isinstance(name, str) or name not in ACTIVATIONS:
+        known = ALIASES.get(name) if isinstance(name, str) else None
+        hint = "" if known is None else f"; pass {known!r}"
+        raise CallError(f"activation: one of {', '.join(ACTIVATIONS)}; got {name!r}{hint}")
     return ACTIVATIONS[name]
 
 
@@ -42,7 +46,7 @@ class FeedForward(nn.Module):
         hidden = 4 * dim if hidden is None else hidden
         check_count("hidden", hidden, 1)
         self.into, self.out = nn.Linear(dim, hidden, bias), nn.Linear(hidden, dim, bias)
-        self.activation, self.dropout = _function(activation), nn.Dropout(dropout)
+        self.activation, self.dropout = activation_of(activation), nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.out(self.activation(self.into(x))))
@@ -64,7 +68,7 @@ class GatedFeedForward(nn.Module):
         check_count("hidden", hidden, 1)
         self.gate, self.into = nn.Linear(dim, hidden, bias), nn.Linear(dim, hidden, bias)
         self.out = nn.Linear(hidden, dim, bias)
-        self.activation, self.dropout = _function(activation), nn.Dropout(dropout)
+        self.activation, self.dropout = activation_of(activation), nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.out(self.activation(self.gate(x)) * self.into(x)))

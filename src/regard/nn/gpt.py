@@ -15,6 +15,7 @@ from ..inputs.positions.base import Position
 from ..inputs.positions.checks import check_count
 from ..inputs.positions.rotary import Rotary
 from .cache import Cache
+from .generation import writing
 from .initial import initialise
 from .models import Model, check_ids, remembered
 from .stacks import Decoder, Formulas
@@ -108,14 +109,4 @@ class GPT(Model):
         logits: Tensor = self.head(y[torch.arange(y.shape[0], device=y.device), ends])
         return logits
 
-    def generate(self, prompts: Any, **options: Any) -> Any:
-        """Text after a prompt, or after each of several: see `regard.nn.generate`."""
-        from .generation import generate
-
-        return generate(self, prompts, **options)
-
-    def stream(self, prompt: Any, **options: Any) -> Any:
-        """Text after a prompt, piece by piece: see `regard.nn.stream`."""
-        from .generation import stream
-
-        return stream(self, prompt, **options)
+    generate, stream = writing.generate, writing.stream  # the model is their first argument

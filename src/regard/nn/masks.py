@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._arrays import is_array
 from ..algebra.errors import CallError, FormulaError, KindError
 from ..algebra.masks import causal, given, padding
 from ..algebra.symbols import b, i, table
@@ -67,39 +68,45 @@ def uncachable(attention: Attention) -> str | None:
 # -- the caller's arrays ---------------------------------------------------------------------------------------
 
 
-def read_masks(lengths: Any, mask: Any, x: Tensor, queries: int, keys: int) -> tuple[str, dict[str, Tensor]]:
+def read_masks(
+    lengths: Any, mask: Any, x: Tensor, queries: int, keys: int, argument: str = "lengths", of: str = "x"
+) -> tuple[str, dict[str, Tensor]]:
     """The names of the masks that are given, as `variants` names them, and their tables. Lengths count rows of x."""
     tables = {}
     if lengths is not None:
-        tables[LENGTHS] = _lengths(lengths, x)
+        tables[LENGTHS] = read_lengths(lengths, x, argument, of)
     if mask is not None:
         tables[MASK] = _admitted(mask, x.shape[0], queries, keys)
     return " ".join(name for name, given in (("lengths", lengths), ("mask", mask)) if given is not None), tables
 
 
-def _lengths(lengths: Any, x: Tensor) -> Tensor:
+def read_lengths(lengths: Any, x: Tensor, argument: str = "lengths", of: str = "x") -> Tensor:
     """Lengths as one integer for each text, from 0 to the number of rows."""
     batch, rows = x.shape[0], x.shape[1]
-    given_lengths = torch.as_tensor(lengths)
-    if given_lengths.is_floating_point() or given_lengths.dtype == torch.bool:
-        raise KindError(f"lengths: integers, how many rows each text has; got dtype {given_lengths.dtype}")
-    if tuple(given_lengths.shape) != (batch,):
-        raise CallError(f"lengths: one for each of {batch} texts; got shape {tuple(given_lengths.shape)}")
-    if batch and given_lengths.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = int(given_lengths.min()), int(given_lengths.max())
+    counts = _tensor(lengths, argument)
+    if counts.is_floating_point() or counts.is_complex() or counts.dtype == torch.bool:
+        raise KindError(f"{argument}: integers, how many rows each text has; got dtype {counts.dtype}")
+    if tuple(counts.shape) != (batch,):
+        raise CallError(f"{argument}: one for each of {batch} texts; got shape {tuple(counts.shape)}")
+    if batch and counts.device.type == "cpu" and not torch.compiler.is_compiling():
+        low, high = int(counts.min()), int(counts.max())
         if low < 0 or high > rows:
-            raise CallError(f"lengths: from 0 to the {rows} rows of x; got {low if low < 0 else high}")
-    return given_lengths.to(x.device, torch.int64)
+            raise CallError(f"{argument}: from 0 to the {rows} rows of {of}; got {low if low < 0 else high}")
+    return counts.to(x.device, torch.int64)
+
+
+def _tensor(lengths: Any, argument: str) -> Tensor:
+    try:
+        return torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError):  # a text, None among integers, rows of unequal length
+        raise KindError(f"{argument}: integers, how many rows each text has; got {lengths!r}") from None
 
 
 def _admitted(mask: Any, batch: int, queries: int, keys: int) -> Tensor:
     """A mask of pairs that fits, or an error that says which it might be."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         what = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else type(mask).__name__
-        raise KindError(
-            f"mask: truths, True where a row reads a key; got {what}; "
-            "numbers that are added belong into the score, as table(...)"
-        )
+        raise KindError(f"mask: truths, True where a row reads a key, as a tensor; got {what}; {_instead(mask)}")
     shape = tuple(mask.shape)
     if len(shape) not in (2, 4):
         hint = "; put in the axis of heads: mask[:, None]" if len(shape) == 3 else ""
@@ -108,3 +115,15 @@ def _admitted(mask: Any, batch: int, queries: int, keys: int) -> Tensor:
         hint = "; for filling at the end of texts pass lengths=" if shape == (batch, keys) else ""
         raise CallError(f"mask: for {queries} rows and {keys} keys of {batch} texts; got shape {shape}{hint}")
     return mask
+
+
+def _instead(mask: Any) -> str:
+    """What to do with a mask of another kind."""
+    if not isinstance(mask, Tensor):
+        is_data = isinstance(mask, list | tuple) or is_array(mask)
+        return (
+            "pass torch.as_tensor(mask)" if is_data else "a formula's own mask belongs into it: Attention(mask=causal)"
+        )
+    if mask.is_floating_point():
+        return "numbers that are added belong into the score, as table(...)"
+    return "pass mask.bool() where 1 is read and 0 is not"

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from ..algebra.errors import CallError, KindError
+from .calls import bound_to
+from .style import check_style
 
 if TYPE_CHECKING:
     from .summary import Sizes, Summary
@@ -23,8 +25,8 @@ def remembered(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def made(self: Any, *arguments: Any, **options: Any) -> None:
-        bound = signature.bind(self, *arguments, **options)
-        bound.apply_defaults()
+        bound = bound_to(signature, type(self).__name__, (self, *arguments), options)
+        check_style(bound.arguments["style"])
         given = {**bound.arguments, **bound.arguments.get("options", {})}
         nn.Module.__init__(self)
         self.made_of = {name: value for name, value in given.items() if name not in ("self", "options")}

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..algebra.errors import CallError, KindError
 from ..attention import Attention, parse
+from .checks import check_dtype
 from .multihead_masks import Formulas, beyond, check_nested, masked, of_keys, of_pairs, under_masks
 
 PLAIN = Attention()
@@ -108,6 +109,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         start:             the position of the first query; 0, as PyTorch counts, unless said otherwise
         tables:            the formula's, by name
         """
+        self._check_kinds(query=query, key=key, value=value)
         if query.is_nested or key.is_nested or value.is_nested:
             check_nested(self.batch_first, query, key, value, masks=(key_padding_mask, attn_mask, is_causal or None))
             return self._nested(query, key, value, need_weights, average_attn_weights, start=start, **tables)
@@ -162,6 +164,14 @@ class MultiheadAttention(nn.MultiheadAttention):
             row = self._heads(learned, 1).to(x.dtype).expand(x.shape[0], -1, -1, -1)
             x = torch.cat([x, row], dim=2)
         return F.pad(x, (0, 0, 0, 1)) if self.add_zero_attn else x
+
+    def _check_kinds(self, **arrays: Tensor) -> None:
+        """Tensors, in the dtype of the matrices."""
+        W = self.q_proj_weight if self.in_proj_weight is None else self.in_proj_weight
+        for name, array in arrays.items():
+            if not isinstance(array, Tensor):
+                raise KindError(f"{name}: a tensor; got {type(array).__name__}; torch.as_tensor makes one of an array")
+            check_dtype(array, W, name)
 
     def _check_shapes(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
         """Whether there is a batch."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..algebra.errors import CallError, KindError
 from ..inputs.positions.base import NoPosition, Position, Turning
-from .cache import Cache
+from .cache import Cache, check_cache
 from .masks import LENGTHS, read_masks
 
 
@@ -51,8 +51,19 @@ class Placement(nn.Module):
             raise KindError(f"position: a value such as Rotary() or Learned.random(512, 64); got {position!r}")
         if None not in (heads, position.heads) and heads != position.heads:
             raise CallError(f"position: made for the layer's {heads} heads; got {position!r}, for {position.heads}")
-        self._made = position
+        self._made, self._longest = position, position.longest
         self.tables = nn.ParameterDict({name: _numbers(array) for name, array in position.parameters.items()})
+
+    def check(self, dim: int, width: int) -> None:
+        """Refuse a position that rows of `dim`, in heads of `width`, cannot have."""
+        table = next(iter(self.tables.values()), torch.empty(0, device="cpu"))
+        try:
+            self.position.add(table.new_empty((1, 0, dim)))
+            self.position.turns(table.new_empty((1, 1, 1, width)))
+        except CallError as error:
+            raise CallError(
+                f"position: for rows of width {dim}, in heads of {width}; got {type(self._made).__name__}: {error}"
+            ) from None
 
     @property
     def position(self) -> Position:
@@ -80,11 +91,21 @@ class Placement(nn.Module):
         cache:   the rows before
         tables:  of the formula
         """
+        check_cache(cache)
         start: int | Tensor = 0 if cache is None else cache.start
         before = 0 if cache is None else cache.most
+        self._check_room(start, x.shape[1])
         masked, masks = read_masks(lengths, mask, x, x.shape[1], before + x.shape[1])
         read = {**self.position.tables(), **(tables or {}), **masks}
         return Rows(start, self._turn(x, width, start, cache), read, masked, cache)
+
+    def _check_room(self, start: int | Tensor, rows: int) -> None:
+        longest = self._longest
+        if longest is not None and isinstance(start, int) and start + rows > longest:
+            raise CallError(
+                f"rows: at most {longest} in a text, as many as {type(self._made).__name__} has positions; "
+                f"got {start + rows}; shorten the text, or make the model with a longer position"
+            )
 
     def extra_repr(self) -> str:
         return repr(self._made)

@@ -16,9 +16,9 @@ from ..algebra.errors import CallError, KindError
 from ..attention import Attention
 from ..inputs.positions.base import NoPosition, Position
 from ..inputs.positions.checks import check_count
-from .attention import check_rows, check_tables
 from .blocks import Block
 from .cache import Cache
+from .checks import check_rows, check_tables
 from .initial import initialise
 from .masks import made_causal
 from .models import Model, remembered
@@ -58,6 +58,7 @@ class Stack(Model):
         self.blocks = nn.ModuleList(
             Block(dim, heads, kv_heads, joined[n % len(joined)], style=style, **options) for n in range(depth)
         )
+        self.placement.check(dim, self._attentions[0].width)
         self.norm = style.last_norm_of(dim)
         initialise(self, depth)
 
@@ -68,7 +69,7 @@ class Stack(Model):
 
     def placed(self, x: Tensor, **told: Any) -> tuple[Tensor, Rows]:
         """The rows with their positions, and what every block is told of them."""
-        check_rows(x, self.dim)
+        check_rows(x, self.dim, self._attentions[0].query)
         check_tables(told.get("tables") or {}, {name for a in self._attentions for name in a.attention.ranks})
         rows = self.placement.rows(x, self._attentions[0].width, **told)
         return self.placement(x, rows.start), rows

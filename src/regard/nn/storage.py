@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from ..algebra.errors import KindError
+from ..algebra.errors import CallError, KindError
 from .bert import BERT
 from .checkpoints.filling import Make, Shapes, blank, filled, held, shapes
-from .checkpoints.tensors import read, write
+from .checkpoints.tensors import PICKLES, read, write
 from .encoder_decoder import EncoderDecoder
 from .gpt import GPT
 from .models import Model
@@ -39,12 +39,12 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     told = {"version": VERSION, "kind": type(model).__name__, "made_of": _described(model)}
     text = json.dumps(told, ensure_ascii=False, allow_nan=False)
     _check_as_made(model, _make(json.loads(text)))
-    write(Path(path), held(model), {ENTRY: text})
+    write(_written(path), held(model), {ENTRY: text})
 
 
 def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu") -> Model:
     """The model that `save` wrote, in evaluation mode; `model.train()` to learn on."""
-    metadata, tensors = read(Path(path))
+    metadata, tensors = read(_file(path))
     make, expected = _described_in(metadata, repr(os.fspath(path)))
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if found != expected:
@@ -54,6 +54,21 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu") ->
             f"{expected.get(wrong[0])}, {len(wrong)} such in {os.fspath(path)!r}"
         )
     return filled(make, {name: tensor.to(device) for name, tensor in tensors.items()})
+
+
+def _file(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise KindError(f"path: the name of a file, such as 'model.safetensors'; got {path!r}")
+    return Path(path)
+
+
+def _written(path: Any) -> Path:
+    """A name that tells what is written."""
+    file = _file(path)
+    if file.suffix in PICKLES:
+        better = file.with_suffix(".safetensors")
+        raise CallError(f"path: a safetensors file is written, no pickle; got {str(file)!r}; name it {str(better)!r}")
+    return file
 
 
 # -- descriptions ----------------------------------------------------------------------------------------------
@@ -83,7 +98,7 @@ def _told(metadata: dict[str, str], where: str) -> dict[str, Any]:
     if ENTRY not in metadata:
         raise KindError(
             f"path: a file that save wrote; got {where}, which another library wrote; "
-            "checkpoints of Hugging Face: regard.nn.checkpoints.from_hugging_face(folder)"
+            "checkpoints of Hugging Face: regard.nn.from_hugging_face(folder)"
         )
     told = _json(metadata[ENTRY], where)
     if told.get("version") != VERSION or told.get("kind") not in KINDS:

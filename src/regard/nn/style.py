@@ -8,7 +8,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .feed_forward import FeedForward, GatedFeedForward
+from ..algebra.errors import KindError
+from ..inputs.positions.checks import check_count, check_number
+from .checks import check_share
+from .feed_forward import FeedForward, GatedFeedForward, activation_of
 from .norms import LayerNorm, RMSNorm
 
 Part = Callable[[Tensor], Tensor]
@@ -48,6 +51,16 @@ class Style:
     epsilon: float = 1e-5
     dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, parts in PARTS.items():
+            check_part(name, getattr(self, name), parts)
+        if self.feed_forward in (FeedForward, GatedFeedForward):  # one of your own may know others
+            activation_of(self.activation)
+        if self.hidden is not None:
+            check_count("hidden", self.hidden, 1)
+        check_number("epsilon", self.epsilon, 0)
+        check_share(self.dropout)
+
     def norm_of(self, dim: int) -> nn.Module:
         """A norm of this style."""
         made: nn.Module = self.norm(dim, self.epsilon, self.bias)
@@ -61,6 +74,28 @@ class Style:
         """A feed-forward of this style."""
         made: nn.Module = self.feed_forward(dim, self.hidden, self.activation, self.bias, self.dropout)
         return made
+
+
+PARTS: dict[str, tuple[Any, ...]] = {
+    "norm": (LayerNorm, RMSNorm),
+    "feed_forward": (FeedForward, GatedFeedForward),
+    "residual": (pre_norm, post_norm),
+}
+
+
+def check_part(name: str, part: object, ours: tuple[Any, ...]) -> None:
+    """Refuse a part that cannot be called: a name in place of what it names."""
+    if not callable(part):
+        names = " or ".join(one.__name__ for one in ours)
+        raise KindError(f"{name}: {names} itself, or your own; got {part!r}; import it: from regard.nn import …")
+
+
+def check_style(style: object) -> None:
+    """Refuse what is no style."""
+    if not isinstance(style, Style):
+        raise KindError(
+            f"style: a Style, such as LLAMA, BERT_STYLE or Style(norm=RMSNorm), from regard.nn; got {style!r}"
+        )
 
 
 LLAMA = Style(RMSNorm, GatedFeedForward, "silu", bias=False, epsilon=1e-6)

@@ -17,6 +17,7 @@ from ..inputs.images import class_token, patches
 from ..inputs.positions.added import Learned
 from ..inputs.positions.base import Position
 from ..inputs.positions.checks import check_count
+from .checks import check_dtype
 from .initial import initialise
 from .models import Model, drawn_seed, remembered
 from .stacks import Encoder, Formulas
@@ -82,6 +83,11 @@ class ViT(Model):
 
     def rows(self, images: Tensor, **tables: Tensor) -> Tensor:
         """What the encoder makes of each patch, (batch, rows, dim); the class token stands first."""
+        if not isinstance(images, Tensor):
+            raise KindError(
+                f"images: a tensor, (batch, {self.channels}, {self.image[0]}, {self.image[1]}); "
+                f"got {type(images).__name__}; torch.as_tensor makes one of an array"
+            )
         if images.ndim != 4 or tuple(images.shape[1:]) != (self.channels, *self.image):
             raise CallError(
                 f"images: (batch, {self.channels}, {self.image[0]}, {self.image[1]}); got shape {tuple(images.shape)}"
@@ -90,9 +96,10 @@ class ViT(Model):
             raise KindError(
                 f"images: real floating numbers; got dtype {images.dtype}; images / 255 makes them of bytes"
             )
+        check_dtype(images, self.embedding.weight, "images")
         x = self.embedding(patches(images, self.patch, rest="refuse", layout="bchw").vectors)
         if self.token is not None:
-            x = class_token(x, self.token)
+            x = class_token(x, self.token.to(x.dtype))  # that of autocast, where it is on
         y: Tensor = self.encoder(x, **tables)
         return y
 

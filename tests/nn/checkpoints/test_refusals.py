@@ -260,6 +260,9 @@ def test_pickles_and_others_alone(name: str, text: str, folder: Path) -> None:
     (folder / WHOLE).rename(folder / name)
     with pytest.raises(KindError, match=text):
         from_hugging_face(folder)
+    (folder / CONFIG).unlink()
+    with pytest.raises(KindError, match=text):
+        from_hugging_face(folder)
 
 
 def test_a_truncated_file(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from typing import Any
 
@@ -12,6 +14,7 @@ import torch
 from nn.generation.histories import TOKENS, Historian, histories
 from regard.algebra.errors import CallError, KindError, MissingExtra
 from regard.inputs import Characters, Words
+from regard.nn import GPT
 from regard.nn.generation import Sampling, generate, greedy, stream
 
 __all__ = ["histories"]  # a fixture
@@ -106,6 +109,31 @@ def test_a_stream_is_of_one_prompt() -> None:
 
 
 # -- the model -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", [generate, stream])
+def test_a_function_that_cannot_be_called_as_a_model_is(write: Any) -> None:
+    text = (
+        r"^model: called as model\(ids, lengths=None, cache=None\); got \(ids\): .* 'lengths'; pass lambda ids, \*\*_"
+    )
+    with pytest.raises(KindError, match=text):
+        write(lambda ids: ids, [1])
+    with pytest.raises(KindError, match=r"^model: called as model\(ids, lengths=None\); got \(ids, \*, cache\): "):
+        write(lambda ids, *, cache: ids, [1], cache=False)
+
+
+def test_a_wrapped_function_is_called_as_it_is() -> None:
+    @functools.wraps(lambda ids: ids)
+    def model(ids: Any, **_: Any) -> Any:
+        return torch.zeros(*ids.shape, 3)
+
+    assert generate(model, [1], new=2).ids == [0, 0]
+
+
+def test_the_methods_of_a_model_tell_their_options() -> None:
+    for method, function in ((GPT.generate, generate), (GPT.stream, stream)):
+        assert inspect.signature(method) == inspect.signature(function)
+        assert method.__doc__ == function.__doc__
 
 
 class Short(Historian):

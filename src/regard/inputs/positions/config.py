@@ -2,7 +2,7 @@
 
 base      rope_theta, rotary_emb_base
 width     head_dim · (partial_rotary_factor, rotary_pct), or rotary_dim
-scaling   rope_parameters or rope_scaling: {"rope_type" or "type": …, "factor": …, …}
+scaling   rope_scaling, or else rope_parameters: {"rope_type" or "type": …, "factor": …, …}
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...algebra.errors import CallError, KindError
 from .scaling import DynamicNTK, Linear, Llama3, LongRoPE, Scaling, YaRN, growth
 
 Config = Mapping[str, Any]
-SECTIONS = ("rope_parameters", "rope_scaling")
+SECTIONS = ("rope_scaling", "rope_parameters")  # as transformers does: the first that is told stands for all
 
 
 def base_of(config: Config) -> float:

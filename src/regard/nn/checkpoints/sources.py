@@ -46,6 +46,7 @@ def _in_folder(folder: Path) -> Source:
         raise CallError(f"source: a folder with {CONFIG} and {WHOLE}; got {str(folder)!r}, {what}")
     config = folder / CONFIG
     if not config.is_file():
+        _check_format(folder)
         raise CallError(f"source: a folder with {CONFIG}; got {str(folder)!r}, which has {_shown(folder)}")
     return Source(Config(_json(config), repr(str(config))), _tensors(folder))
 
@@ -59,6 +60,12 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
         return read(folder / WHOLE, "source")[1]
     if (folder / INDEX).is_file():
         return _sharded(folder)
+    _check_format(folder)
+    raise CallError(f"source: a folder with {WHOLE}; got {str(folder)!r}, which has {_shown(folder)}")
+
+
+def _check_format(folder: Path) -> None:
+    """Refuse a folder whose checkpoint is of another format, and say who reads it."""
     others = sorted(path.name for path in folder.iterdir() if path.suffix in (*PICKLES, ".gguf"))
     if any(name.endswith(".gguf") for name in others):
         raise KindError(f"source: {WHOLE}; got {', '.join(others)} in {str(folder)!r}; {READ_BY[:-2]}, gguf_file=…))")
@@ -67,7 +74,6 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
             f"source: {WHOLE}; got {', '.join(others)} in {str(folder)!r}; pickles may run any code and are never "
             f"loaded; where you trust it, {READ_BY}"
         )
-    raise CallError(f"source: a folder with {WHOLE}; got {str(folder)!r}, which has {_shown(folder)}")
 
 
 def _sharded(folder: Path) -> dict[str, Tensor]:

@@ -54,7 +54,7 @@ def _problem(path: Path) -> str | None:
                 "where it comes from, write it with safetensors.torch.save_file"
             )
         if first.startswith(b"GGUF"):
-            return "a GGUF file; let transformers read it, and pass its model to from_hugging_face"
+            return "a GGUF file; let transformers read it, with gguf_file=…, and pass its model to from_hugging_face"
         length = int.from_bytes(first, "little")
         if size < LENGTH or file.read(1) != b"{":
             return "which is empty" if size == 0 else "which begins like none"

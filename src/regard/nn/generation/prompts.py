@@ -25,6 +25,16 @@ def read_prompts(prompts: object, vocabulary: Vocabulary | None, argument: str) 
     return [_prompt(entry, f"{argument}[{place}]", vocabulary) for place, entry in enumerate(nested)], False
 
 
+def for_each(prompt: object, texts: int, vocabulary: object) -> list[list[int]]:
+    """What each of so many texts begins with: one prompt for all, or a list with one for each."""
+    rows, single = read_prompts(prompt, read_vocabulary(vocabulary), "prompt")
+    if single:
+        return rows * texts
+    if len(rows) != texts:
+        raise CallError(f"prompt: one for all, or one for each of {texts} sources; got a list of {len(rows)}")
+    return rows
+
+
 def read_ending(new: object, stop: object, end: object, vocabulary: Vocabulary | None) -> Ending:
     """When a text is complete."""
     if not _is_whole(new) or new < 1:  # type: ignore[operator]

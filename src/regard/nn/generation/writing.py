@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -94,9 +95,37 @@ def _feed(model: Model, texts: list[Draft], cache: bool, prompts: Any) -> Feed:
         raise KindError(f"model: called on ids it gives logits; got {type(model).__name__}")
     if not isinstance(cache, bool):
         raise KindError(f"cache: True or False; got {cache!r}; each call makes its own Cache")
+    _check_signature(model, ("lengths", "cache") if cache else ("lengths",))
+    _check_ends(model, texts[0].ending.ends)
     _check_room(model, texts)
     rows, device = [text.prompt for text in texts], _device(model, prompts)
     return Cached(model, rows, texts[0].ending.new, device) if cache else Whole(model, rows, device)
+
+
+def _check_signature(model: Model, told: tuple[str, ...]) -> None:
+    """Refuse a function that cannot be called as a model is."""
+    try:
+        signature = inspect.signature(getattr(model, "forward", model), follow_wrapped=False)
+    except (TypeError, ValueError):  # built in: it has none to look at
+        return
+    try:
+        signature.bind(None, **dict.fromkeys(told))
+    except TypeError as error:
+        asked = "".join(f", {name}=None" for name in told)
+        raise KindError(
+            f"model: called as model(ids{asked}); got {signature}: {error}; "
+            "pass lambda ids, **_: …, with cache=False where it keeps none"
+        ) from None
+
+
+def _check_ends(model: Model, ends: Mapping[int, str | int]) -> None:
+    """Refuse an end that no draw can reach."""
+    tokens = getattr(model, "tokens", None)
+    for number, told in ends.items():
+        if isinstance(tokens, int) and number >= tokens:
+            raise CallError(
+                f"end: one of the model's tokens, 0 to {tokens - 1}; got {told!r}; is it of its vocabulary?"
+            )
 
 
 def _check_room(model: Model, texts: list[Draft]) -> None:
