@@ -2,7 +2,7 @@
 
     seconds = call + pair · pairs · passes + product · multiplications + look · looks
 
-The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; float64 takes twice as
+The three rates of each engine, but not `look`, were fitted by bench/costs.py to float32 on two cores of a server; float64 takes twice as
 long. They are there to compare engines on one machine, and to tell a second from an hour.
 """
 
@@ -39,7 +39,7 @@ RATES = {
 }
 
 
-LOOK = 1e-4  # seconds to read from tables what a mask says of a block, and to apply it there
+LOOK = 1e-4  # seconds to read from tables what a mask says of a block; set by hand from one padded shape, not fitted
 
 
 def cost(
