@@ -2,8 +2,8 @@
 
     seconds = call + pair · pairs · passes + product · multiplications + look · looks
 
-The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; `look` was not. float64
-takes twice as long. They are there to compare engines on one machine, and to tell a second from an hour.
+The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; `look` was not.
+float64 takes twice as long. They are there to compare engines on one machine, and to tell a second from an hour.
 """
 
 from __future__ import annotations
