@@ -296,3 +296,9 @@ def test_words_name_the_law() -> None:
     assert any("‖q‖² − 2 q·k + ‖k‖²" in words for words in zoo.euclidean().laws.words())
     assert any("28 all, 28 none, 8 some" in words for words in zoo.causal_dot().laws.words())
     assert any("offset" in words for words in rg.Attention(score=dot + where(i - j < n, i - j, 0)).laws.words())
+
+
+def test_one_key_ahead_is_ahead() -> None:
+    """The nearest key that a causal formula must not read is the very next one."""
+    assert Attention(mask=j <= i).laws.causal
+    assert not Attention(mask=j <= i + 1).laws.causal

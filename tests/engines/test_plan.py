@@ -173,3 +173,11 @@ def test_blocks_are_not_counted_where_a_bare_call_takes_longer(monkeypatch: Any)
     assert not counted
     assert plan.engine_for(prepare(CAUSAL, large, large, large, tables={})) in (sdpa, tiled)
     assert counted
+
+
+def test_what_is_read_from_a_mask_has_a_price() -> None:
+    formula, mask = rg.Attention(mask=rg.given("mask")), torch.ones(1, 1, 1024, 1024, dtype=torch.bool).tril()
+    x = torch.ones(1, 1, 1024, 8)
+    told, fixed = (prepare(a, x, x, x, tables=t) for a, t in ((formula, {"mask": mask}), (CAUSAL, {})))
+    assert tiled.cost(told).operations == tiled.cost(fixed).operations, "the same blocks"
+    assert tiled.cost(told).seconds > tiled.cost(fixed).seconds
