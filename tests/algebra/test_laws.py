@@ -300,5 +300,5 @@ def test_words_name_the_law() -> None:
 
 def test_one_key_ahead_is_ahead() -> None:
     """The nearest key that a causal formula must not read is the very next one."""
-    assert Attention(mask=j <= i).laws.causal
-    assert not Attention(mask=j <= i + 1).laws.causal
+    assert rg.Attention(mask=j <= i).laws.causal
+    assert not rg.Attention(mask=j <= i + 1).laws.causal
