@@ -14,7 +14,7 @@ from .expressions import Expression, Mask
 from .formula import Formula
 from .functions import Sqrt
 from .masks import everywhere
-from .nodes import HEADS, WIDTH, I, J
+from .nodes import HEADS, KEYS, WIDTH, I, J
 from .symbols import b, h, i, s, where
 from .weights import each
 
@@ -121,6 +121,24 @@ MISTAKES: tuple[Mistake, ...] = (
         "the score is divided by √(d·H), the width before heads were split",
         "weights flatter by a factor of √H",
         _root_replaced(Sqrt(WIDTH * HEADS)),
+    ),
+    Mistake(
+        "model width for its root",
+        "the score is divided by d·H, the width before heads were split, without a root",
+        "scores so small that every row is nearly the mean of the values",
+        _root_replaced(WIDTH * HEADS),
+    ),
+    Mistake(
+        "root of the length",
+        "the score is divided by √n, the number of keys",
+        "weights sharpen or flatten with the length of the text",
+        _root_replaced(Sqrt(KEYS)),
+    ),
+    Mistake(
+        "times the root of d",
+        "the score is multiplied by √d in place of divided",
+        "scores of spread d: every row reads one key alone, and gradients vanish",
+        _root_replaced(1 / Sqrt(WIDTH)),
     ),
     Mistake(
         "inverted mask",

@@ -1,0 +1,368 @@
+"""rg.check: the whole way from somebody's function to a report.
+
+    read      how it is called                       trying
+    observe   what it returns on chosen problems     subject
+    match     which formula, with which mistakes     matching
+    try       what values alone do not show          laws
+    report    each mistake by its name, on the smallest input that shows it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from ..algebra.errors import KindError
+from ..attention import Attention, parse
+from ..zoo import ENTRIES
+from . import laws
+from .catalogue import CATALOGUE
+from .description import Describe, Description, source
+from .examples import of_one, smallest, weights_of
+from .laws import Examination, Suspicion, Verdict
+from .laws.calls import same_twice
+from .running.limits import Limits, Stopped
+from .running.loading import Live, source_of
+from .matching import CAUSAL, PLAIN, Match, Matcher, bases
+from .running.process import Runner, runner_for
+from .report import Example, Finding, LawResult, Report
+from .search import Observation, Search
+from .source import suspicious
+from .subject import Subject
+from .trying import Said, Trial, readings
+
+LOOSE = 0.03  # the error of half precision, seen in the output
+SHARP = 5.0  # queries so much larger bend scores where formulas differ
+KEPT = 8  # readings that are looked at closely
+DEFAULT = Limits()
+
+
+def check(
+    target: Any,
+    *,
+    formula: Attention | str | None = None,
+    causal: bool | None = None,
+    roles: str | Sequence[str] | None = None,
+    heads: int | None = None,
+    groups: int | None = None,
+    layout: str | None = None,
+    library: str | None = None,
+    mask: str | None = None,
+    init: Mapping[str, Any] | None = None,
+    projections: Mapping[str, str] | None = None,
+    limits: Limits | None = DEFAULT,
+) -> Report:
+    """Check an attention and name what is wrong with it.
+
+    target:      a function of q, k, v (and a mask), or of x and its matrices; a `torch.nn.Module`, or its class; or
+                 text that says where one is: "model.py:attend", "package.module:Class", "lesson.ipynb:attend"
+    formula:     what it should compute, where that is not softmax(q·k / √d), with or without a causal mask
+    causal:      whether it should be causal; found by trying unless said
+    roles:       what its arguments are, in order: "q k v mask", "x wq wk wv"
+    heads, groups, layout, library: as in 8, 2, "bhnd", "torch"; found by trying unless said
+    mask:        what True means in its mask: "admits" or "hides"
+    init:        arguments that make an instance of a class
+    projections: where W_Q, W_K, W_V, W_O are, by path: {"q": "attn.wq.weight", …}
+    limits:      time, memory and text that it may use in the child process where it runs; None runs it here
+    """
+    began = monotonic()
+    said = Said(_split(roles), library, layout, heads, groups, causal, mask)
+    asked = _formulas(formula, causal)
+    place = source_of(target)
+    with runner_for(target, limits) as runner:
+        try:
+            made = _Check(runner, place, said, asked, init, projections).report()
+        except Stopped as stop:
+            made = Report(place.label, (), "", findings=(_stopped(stop),))
+        printed = runner.printed
+    remarks = made.remarks if not printed.bytes else (*made.remarks, f"it printed {printed.lines} lines, not shown here")
+    return replace(made, remarks=remarks, seconds=monotonic() - began)
+
+
+def _split(roles: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if roles is None:
+        return None
+    return tuple(roles.replace(",", " ").split()) if isinstance(roles, str) else tuple(roles)
+
+
+def _formulas(formula: Attention | str | None, causal: bool | None) -> tuple[Attention, ...] | None:
+    """The formulas that count as right; None where the target may choose."""
+    if formula is None:
+        return None if causal is None else (CAUSAL,) if causal else (PLAIN,)
+    value = parse(formula) if isinstance(formula, str) else formula
+    if isinstance(formula, str) and formula in ENTRIES:
+        value = ENTRIES[formula].formula
+    if not isinstance(value, Attention):
+        raise KindError(f"formula: an attention, as in softmax(dot / sqrt(d), mask=j <= i); got {formula!r}")
+    if value.ranks:
+        tables = ", ".join(value.ranks)
+        raise KindError(f"formula: one without tables, whose values check would not know; got {tables}")
+    return (Attention(score=value.score, weight=value.weight, mask=CAUSAL.mask),) if causal else (value,)
+
+
+@dataclass
+class _Check:
+    """One check: what was found so far."""
+
+    runner: Runner
+    place: Any
+    said: Said
+    asked: tuple[Attention, ...] | None
+    init: Mapping[str, Any] | None
+    projections: Mapping[str, str] | None
+
+    def report(self) -> Report:
+        """Read, observe, match, try, report."""
+        description = self._described()
+        trials = readings(self.runner, description, self.said)
+        random = _is_random(self.runner, trials[0], description)
+        formulas = self.asked or _meant(description)
+        chosen, match, loose = self._matched(trials, formulas, random is not None)
+        subject = Subject(self.runner, chosen.reading, random is not None)
+        form = chosen.reading.form
+        right = bases(form, [formulas[0]])[0] if match is None else match.explanation.base
+        named = frozenset(match.explanation.bugs if match is not None else ())
+        exam = Examination(subject, description, match, right, named)
+        verdicts = [*([random] if random else []), *self._tried(exam)]
+        suspicions = [*_of_match(match, formulas), *_of_size(chosen, named), *([loose] if loose else [])]
+        suspicions += [one for verdict in verdicts for one in verdict.suspicions]
+        findings = [*_found(exam, _distinct(suspicions)), *_unmatched(exam, verdicts, suspicions)]
+        return Report(
+            target=self.place.label,
+            reading=tuple({**chosen.reading.words(), **_facts(description)}.items()),
+            formula="" if match is None else match.text,
+            recognised=_recognised(match, self.asked),
+            asked=repr(formulas[0]),
+            findings=tuple(sorted(findings, key=lambda one: one.severity != "error")),
+            laws=tuple(LawResult(one.law, one.holds, one.measured) for one in verdicts),
+            remarks=tuple(remark for verdict in verdicts for remark in verdict.remarks),
+        )
+
+    def _described(self) -> Description:
+        description: Description = self.runner.ask(Describe(self.init, self.projections))
+        if isinstance(self.place, Live) and not description.source:
+            text, line = source(self.place.target)
+            description = replace(description, source=text, line=line)
+        return description
+
+    def _matched(
+        self, trials: Sequence[Trial], formulas: Sequence[Attention], random: bool
+    ) -> tuple[Trial, Match | None, Suspicion | None]:
+        """The reading that is believed, what explains it, and whether only half precision's error lets it be."""
+        trials = _likeliest(trials, formulas)
+        observed = [_observed(Subject(self.runner, trial.reading, random), trial) for trial in trials]
+        kept = [(trial, seen) for trial, seen in zip(trials, observed, strict=True) if seen]
+        if not kept:
+            return trials[0], None, None
+        match = Matcher([(trial.reading.form, seen) for trial, seen in kept], formulas).match()
+        if match is not None:
+            return kept[match.at][0], match, None
+        rough = [(trial.reading.form, [replace(seen[0], tolerance=LOOSE)]) for trial, seen in kept]
+        match = Matcher(rough, formulas).roughly()
+        if match is None:
+            return kept[0][0], None, None
+        return kept[match.at][0], match, _imprecise(match, kept[match.at][1][0])
+
+    def _tried(self, exam: Examination) -> Iterable[Verdict]:
+        trying = laws.tried(exam)
+        while True:
+            try:
+                verdict = next(trying)
+            except StopIteration:
+                return
+            except Stopped as stop:
+                yield Verdict("every call returns", False, str(stop), (Suspicion(_WHY[stop.why], str(stop)),))
+                return
+            yield verdict
+
+
+# -- reading and observing -----------------------------------------------------------------------------------------
+
+
+def _meant(description: Description) -> tuple[Attention, ...]:
+    """Causal where its name, or its module's triangle, says so; else with or without a causal mask."""
+    facts = description.module
+    says = bool(facts.causal) if facts is not None else "causal" in description.name.lower()
+    return (CAUSAL,) if says else (PLAIN, CAUSAL)
+
+
+def _likeliest(trials: Sequence[Trial], formulas: Sequence[Attention]) -> list[Trial]:
+    """Those that the first outcome already shows to be right come first; of all, no more than a few."""
+    right = [trial for trial in trials if _is_right(trial, formulas)]
+    return [*right, *(trial for trial in trials if trial not in right)][:KEPT]
+
+
+def _is_right(trial: Trial, formulas: Sequence[Attention]) -> bool:
+    problem = trial.reading.problem()
+    y = trial.reading.read(trial.outcome, problem)
+    if y is None:
+        return False
+    search = Search([Observation(problem, y, trial.reading.tolerance)])
+    return any(search.explains(chain) for chain in bases(trial.reading.form, formulas))
+
+
+def _is_random(runner: Runner, trial: Trial, description: Description) -> Verdict | None:
+    """The verdict on a target that answers differently each time; None of one that does not."""
+    reading = trial.reading
+    exam = Examination(Subject(runner, reading), description, None, bases(reading.form, [PLAIN])[0])
+    verdict = same_twice(exam)
+    return verdict if verdict.holds is False else None
+
+
+def _observed(subject: Subject, trial: Trial) -> list[Observation]:
+    """What matching looks at: an ordinary problem, and one with large scores and another length."""
+    reading = subject.reading
+    first = subject.observed(reading.problem(0))
+    if first is None:
+        return []
+    found = [first]
+    lengths = [reading.sizes.queries] if trial.only.startswith("length") else [7, reading.sizes.queries]
+    for n in lengths:
+        size = {"queries": n, "keys": n} if trial.only != "square" else {}
+        sharp = subject.observed(reading.problem(1, spread=SHARP, **size))
+        if sharp is not None:
+            return [*found, sharp]
+    return found
+
+
+# -- findings ------------------------------------------------------------------------------------------------------
+
+_WHY = {
+    "time": "never returns",
+    "memory": "allocates without bound",
+    "crash": "crashes",
+    "printing": "prints without end",
+    "exit": "ends the process",
+}
+
+
+def _stopped(stop: Stopped) -> Finding:
+    return Finding(
+        _WHY[stop.why], "error", stop.text, "", "call it by hand with small arrays, and see where it stays", "", None
+    )
+
+
+def _imprecise(match: Match, seen: Observation) -> Suspicion:
+    state = Search([seen]).state(match.steps)
+    error = 0.0 if state is None else float(abs(state.y - seen.y).max())
+    return Suspicion("low precision inside", f"the largest error is {error:.1g}, as of half precision")
+
+
+def _of_match(match: Match | None, formulas: Sequence[Attention]) -> list[Suspicion]:
+    if match is None:
+        return []
+    return [Suspicion(name, _measured(name, match)) for name in match.explanation.bugs]
+
+
+def _measured(name: str, match: Match) -> str:
+    if name == "wrong scale" and match.fitted is not None:
+        (c,) = dict(match.fitted.numbers)["c"]
+        return f"your scores are {c:.4g} × q·k"
+    formula = match.steps.formula
+    return "" if formula is None else f"what it computes: {formula!r}"
+
+
+def _of_size(trial: Trial, named: frozenset[str]) -> list[Suspicion]:
+    """A target that works at one size alone."""
+    if trial.only.startswith("length"):
+        return [Suspicion("length baked in", f"it works with {trial.only.split()[1]} positions alone")]
+    if trial.only.startswith("batch"):
+        return [Suspicion("batch size baked in", f"it works with {trial.only.split()[1]} texts alone")]
+    if trial.only == "square" and "key not transposed" not in named:
+        return [Suspicion("key not transposed", "it works only with as many positions as features")]
+    return []
+
+
+def _distinct(suspicions: Iterable[Suspicion]) -> list[Suspicion]:
+    return list({one.name: one for one in reversed(list(suspicions))}.values())[::-1]
+
+
+def _found(exam: Examination, suspicions: Sequence[Suspicion]) -> list[Finding]:
+    alone = len(suspicions) == 1
+    return [_finding(exam, one, alone) for one in suspicions]
+
+
+def _finding(exam: Examination, one: Suspicion, alone: bool) -> Finding:
+    bug = CATALOGUE.get(one.name)
+    if bug is None:
+        return Finding(one.name, "error", one.evidence, "", "", "", None)
+    description = exam.description
+    return Finding(
+        bug.name,
+        one.severity or bug.severity,
+        bug.wrong,
+        bug.hides,
+        bug.advice,
+        bug.mended(exam.subject.reading.language),
+        bug.seen,
+        evidence=one.evidence,
+        also=_also(exam, one.name) if alone else (),
+        lines=suspicious(description.source, description.line, bug.near),
+        example=one.example or _example(exam, one.name, alone),
+    )
+
+
+def _also(exam: Examination, name: str) -> tuple[str, ...]:
+    """Other mistakes that are the same function here."""
+    match = exam.match
+    if match is None or match.explanation.bugs != (name,) or match.fitted is not None:
+        return ()
+    seen = exam.subject.observed(exam.subject.reading.problem(0))
+    return () if seen is None else Search([seen]).others(match.explanation)
+
+
+def _example(exam: Examination, name: str, alone: bool) -> Example | None:
+    if name not in exam.named:
+        return None
+    try:
+        found = smallest(exam.subject, exam.right) if alone and not exam.subject.random else None
+        if found is not None and found.shown == "weights":
+            return found
+        shown = weights_of(exam.subject, exam.right, exam.model) if alone and exam.model is not None else None
+        return shown or found or of_one(exam.subject, exam.right, name)
+    except Stopped:
+        return None
+
+
+def _unmatched(exam: Examination, verdicts: Sequence[Verdict], suspicions: Sequence[Suspicion]) -> list[Finding]:
+    """What to say when nothing in the catalogue predicts the target."""
+    if exam.match is not None:
+        return []
+    broken = [one.law for one in verdicts if one.holds is False]
+    problem = exam.subject.reading.problem(0)
+    y, right = exam.subject.y(problem), exam.predicted(exam.right, problem)
+    if y is not None and right is not None and not exam.differs(y, right):
+        return []
+    differ = "" if y is None or right is None or y.shape != right.shape else f"outputs differ by up to {abs(y - right).max():.2g}; "
+    laws_broken = f"laws that it breaks: {', '.join(broken)}" if broken else "it breaks none of the laws that were tried"
+    return [
+        Finding(
+            "fits nothing in the catalogue",
+            "error",
+            f"It does not compute {exam.right.formula!r}, nor any formula or mistake that is known here.",
+            "",
+            "Look at the laws that it breaks and at the example; say formula=… if it should compute something else.",
+            "",
+            None,
+            evidence=differ + laws_broken,
+            example=smallest(exam.subject, exam.right),
+        )
+    ]
+
+
+def _recognised(match: Match | None, asked: tuple[Attention, ...] | None) -> str:
+    if match is None or not match.recognised or "wrong scale" in match.explanation.bugs:
+        return ""
+    entry = ENTRIES.get(match.recognised)
+    return match.recognised if entry is None else f"{entry.title} ({entry.paper}, {entry.year})"
+
+
+def _facts(description: Description) -> dict[str, str]:
+    shown = {}
+    if description.projections:
+        shown["projections"] = ", ".join(f"{role} {name}" for role, name in description.projections[0].names.items())
+    if description.aside:
+        shown["set aside"] = ", ".join(description.aside)
+    return shown

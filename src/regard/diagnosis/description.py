@@ -1,0 +1,123 @@
+"""What can be known of a target without calling it. Runs in the child process, where the target lives."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from .signature import Parameter, parameters
+
+LIBRARY_OF = {"torch": "torch", "numpy": "numpy", "jax": "jax"}
+ORDER = ("torch", "jax", "numpy", "python")
+
+
+@dataclass(frozen=True)
+class Description:
+    """The arguments, the libraries that its code names, its source, and of a module what it holds."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    languages: tuple[str, ...]  # those to try, best first
+    source: str = ""
+    line: int = 1  # where the source begins
+    module: Any = None  # modules.Facts of a module, None of a function
+    projections: tuple[Any, ...] = ()
+    instance: Any = None
+    aside: tuple[str, ...] = ()
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """What it takes."""
+        return frozenset(parameter.role for parameter in self.parameters)
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Look at the target. `init` makes an instance of a class; `names` says where its projections are."""
+
+    init: Mapping[str, Any] | None = None
+    names: Mapping[str, str] | None = None
+    about: str = "looking at the target"
+    roles: tuple[str, ...] = field(default=())
+
+    def run(self, target: Any) -> Description:
+        """The description, of a function or of a module."""
+        if _is_layer(target):
+            from .modules.instance import described
+
+            return described(target, self.init, self.names)
+        name = getattr(target, "__name__", type(target).__name__)
+        text, line = source(target)
+        return Description(name, parameters(target), languages(target), text, line)
+
+
+def _is_layer(target: Any) -> bool:
+    kind = target if isinstance(target, type) else type(target)
+    return any(base.__module__.startswith("torch.nn") and base.__name__ == "Module" for base in kind.__mro__)
+
+
+def source(target: Any) -> tuple[str, int]:
+    """The text of a function or class and the number of its first line; nothing where there is none."""
+    for _ in range(8):
+        target = getattr(target, "__wrapped__", None) or getattr(target, "func", None) or target
+    try:
+        lines, first = inspect.getsourcelines(target if inspect.isroutine(target) else _kind(target))
+    except (OSError, TypeError):
+        return "", 1
+    return textwrap.dedent("".join(lines)), max(first, 1)
+
+
+def _kind(target: Any) -> Any:
+    return target if isinstance(target, type) else type(target)
+
+
+def languages(target: Any) -> tuple[str, ...]:
+    """The libraries to try: those that the code names, in the order of ORDER; all, where it names none."""
+    module = getattr(target, "__module__", None) or type(target).__module__ or ""
+    own = LIBRARY_OF.get(module.partition(".")[0])
+    named = ({own} if own else set()) | _named(_unwrapped(target), set())
+    first = [name for name in ORDER if name in named]
+    lists_first = ["python", "numpy", "torch", "jax"] if not first else [*first, "numpy", "python"]
+    return tuple(dict.fromkeys(lists_first))
+
+
+def _unwrapped(target: Any) -> Any:
+    for _ in range(8):
+        target = getattr(target, "__wrapped__", None) or getattr(target, "func", None) or target
+        target = getattr(target, "__func__", target)
+    return target if isinstance(target, FunctionType) else getattr(type(target), "__call__", target)
+
+
+def _named(function: Any, seen: set[int]) -> set[str]:
+    """The libraries that a function's code names, itself or through functions of its module that it calls."""
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return set()
+    seen.add(id(function))
+    found: set[str] = set()
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    values = [function.__globals__.get(name) for name in _names(function.__code__)] + cells
+    for value in values:
+        if isinstance(value, ModuleType):
+            found |= {LIBRARY_OF.get(value.__name__.partition(".")[0], "")}
+        elif isinstance(value, FunctionType):
+            found |= _named(value, seen)
+        elif value is not None:
+            found |= {LIBRARY_OF.get((getattr(value, "__module__", None) or "").partition(".")[0], "")}
+    return found - {""}
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [part for part in code.co_consts if isinstance(part, CodeType)]
+    return set(code.co_names).union(*(_names(part) for part in inner))

@@ -1,0 +1,43 @@
+"""What the values of one call do not show: each law is tried on the target itself.
+
+calls     the same answer twice, inputs left alone, texts apart, any length, any batch
+weights   rows sum to one, outputs among the values, the order of keys, who reads whom
+numbers   large scores, rows far apart, gradients
+masks     what a mask argument means, empty rows, values that leak, padding that broadcasts
+caches    pieces with a cache are the whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import caches, calls, masks, numbers, weights
+from .base import Examination, Suspicion, Verdict
+
+SINGLE = (
+    calls.inputs_left_alone,
+    calls.texts_apart,
+    calls.sizes_free,
+    calls.batches_free,
+    calls.different_lengths,
+    weights.rows_sum_to_one,
+    weights.among_the_values,
+    weights.order_of_keys,
+    weights.scale_law,
+    weights.who_reads_whom,
+    weights.returned_weights,
+    numbers.large_scores,
+    numbers.gradients,
+)
+SEVERAL = (masks.mask_arguments, masks.causal_flag, masks.padding_by_accident, caches.pieces)
+
+
+def tried(exam: Examination) -> Iterator[Verdict]:
+    """Every law, one after the other."""
+    for law in SINGLE:
+        yield law(exam)
+    for laws in SEVERAL:
+        yield from laws(exam)
+
+
+__all__ = ["Examination", "Suspicion", "Verdict", "calls", "tried"]

@@ -1,0 +1,156 @@
+"""Laws of arithmetic: large scores, rows far apart, precision, gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..libraries import LIBRARIES
+from ..problem import Array, Problem
+from .base import Examination, Suspicion, Verdict
+
+LARGE = {"float64": 900.0, "float32": 150.0}  # scores beyond these overflow exp
+APART = {"float64": 800.0, "float32": 120.0}  # rows so far below others underflow
+STEP = {"float64": 1e-5, "float32": 1e-2}
+DIRECTIONS = 3
+
+
+def large_scores(exam: Examination) -> Verdict:
+    """Scores of some hundreds give the largest one's value, not NaN."""
+    law = "large scores"
+    reading = exam.subject.reading
+    problem = reading.problem(21)
+    reach = _reach(exam, problem)
+    if not reach:
+        return Verdict(law, None, "the scores are not known")
+    sharp = _spread(problem, LARGE[reading.dtype] / reach)
+    y = exam.subject.y(sharp, "large scores")
+    if y is None:
+        return Verdict(law, None, "the call failed")
+    expected = exam.expected(sharp)
+    told = np.ones_like(y, dtype=bool) if expected is None else np.isfinite(expected)
+    if np.isfinite(y[told]).all():
+        return _far_apart(exam, law, problem, reach)
+    evidence = f"with scores up to {LARGE[reading.dtype]:.0f}, {np.mean(~np.isfinite(y[told])):.0%} of the output is NaN or ∞"
+    return Verdict(law, False, evidence, (Suspicion("no maximum subtracted", evidence),))
+
+
+def _far_apart(exam: Examination, law: str, problem: Problem, reach: float) -> Verdict:
+    """One query with large scores beside others with small ones; or one with all its scores far below."""
+    reading = exam.subject.reading
+    name = "q" if exam.vectors else "x"
+    factor = np.ones(problem.queries)
+    factor[0] = 4 * APART[reading.dtype] / reach
+    apart = problem.but(**{name: problem[name] * factor[:, None]})
+    if not exam.vectors and problem["context"] is problem["x"]:
+        apart = apart.but(context=apart["x"], memory=apart["x"])
+    y = exam.subject.y(apart, "rows far apart")
+    expected = exam.expected(apart)
+    told = np.ones_like(y, dtype=bool) if expected is None else np.isfinite(expected)
+    if y is None or np.isfinite(y[told]).all():
+        return Verdict(law, True, f"scores up to {LARGE[reading.dtype]:.0f}: every output is a number")
+    evidence = f"one query with scores of {4 * APART[reading.dtype]:.0f} makes the rows of others NaN"
+    return Verdict(law, False, evidence, (Suspicion("one maximum for all rows", evidence),))
+
+
+def _reach(exam: Examination, problem: Problem) -> float:
+    """The largest score of the problem, in the formula that was found."""
+    from ..search import Observation, Search
+
+    steps = exam.model or exam.right
+    state = Search([Observation(problem, np.empty(0), 0.0)]).state(steps)
+    if state is None or state.q is None or state.k is None:
+        return 0.0
+    scores = np.asarray(state.q) @ np.swapaxes(np.asarray(state.k), -1, -2) / np.sqrt(state.q.shape[-1])
+    return float(np.abs(scores).max())
+
+
+def _spread(problem: Problem, factor: float) -> Problem:
+    if problem.form == "vectors":
+        return problem.but(q=problem["q"] * factor)
+    if "wq" in problem.arrays:
+        scaled = {"wq": problem["wq"] * factor}
+        return problem.but(**scaled, **({"bq": problem["bq"] * factor} if "bq" in problem.arrays else {}))
+    return problem.but(x=problem["x"] * factor)
+
+
+def precise(exam: Examination) -> Verdict:
+    """The error against float64 is that of the target's precision."""
+    law = "full precision inside"
+    reading = exam.subject.reading
+    if exam.model is None or exam.subject.random:
+        return Verdict(law, None, "the right values are not known")
+    problem = reading.problem(22)
+    y, expected = exam.subject.y(problem, "precision"), exam.expected(problem)
+    if y is None or expected is None:
+        return Verdict(law, None, "the call failed")
+    error = float(np.nanmax(np.abs(y - expected)))
+    return Verdict(law, None if error > reading.tolerance else True, f"largest error {error:.1g} in {reading.dtype}")
+
+
+def gradients(exam: Examination) -> Verdict:
+    """The gradient of Σ y·dy is that of finite differences of the target itself."""
+    law = "gradients are those of the values"
+    reading, subject = exam.subject.reading, exam.subject
+    if not LIBRARIES[reading.language].differentiable:
+        return Verdict(law, None, f"{LIBRARIES[reading.language].title} has none")
+    if subject.random:
+        return Verdict(law, None, "the output is random")
+    problem = reading.problem(23)
+    y = subject.y(problem, "gradients")
+    if y is None or not np.isfinite(y).all():
+        return Verdict(law, None, "some outputs are no numbers")
+    names = [one.name for one in reading.taken if one.role in ("q", "k", "v", "x", "context")]
+    raw = subject.outcome(problem).at(reading.output)
+    dy = np.random.default_rng(24).normal(size=np.shape(raw))
+    outcome = subject.outcome(problem, "gradients", dy=dy, wrt=tuple(names))
+    if outcome.error:
+        return _no_graph(law, outcome.kind, outcome.error)
+    wrong = {name: found for name in names if (found := _wrong(exam, problem, name, dy, outcome.gradients.get(name)))}
+    if not wrong:
+        return Verdict(law, True, f"of {', '.join(names)}, along {DIRECTIONS} directions each")
+    return _named(law, wrong, names)
+
+
+def _no_graph(law: str, kind: str, error: str) -> Verdict:
+    evidence = f"asking for gradients fails: {kind}: {error[:160]}"
+    return Verdict(law, False, evidence, (Suspicion("gradient cut", evidence),))
+
+
+def _named(law: str, wrong: dict[str, str], names: list[str]) -> Verdict:
+    evidence = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+    lost = [name for name, what in wrong.items() if what.startswith("none")]
+    partly = len(lost) < len(wrong)
+    name = "gradient wrong" if partly and not lost and len(names) > 1 else "gradient cut"
+    return Verdict(law, False, evidence, (Suspicion(name, evidence),))
+
+
+def _wrong(exam: Examination, problem: Problem, name: str, dy: Array, gradient: Array | None) -> str:
+    """What is wrong with the gradient of one argument; nothing where it agrees."""
+    slopes = [_slope(exam, problem, name, dy, seed) for seed in range(DIRECTIONS)]
+    measured = np.array([slope for slope, _ in slopes])
+    largest = float(np.abs(measured).max())
+    if gradient is None or not np.any(gradient):
+        return f"none, where the output moves at a rate of {largest:.2g}" if largest > 0.05 else ""
+    told = np.array([float((gradient * direction).sum()) for _, direction in slopes])
+    error = float(np.abs(told - measured).max())
+    allowed = 0.02 * max(1.0, largest)
+    return f"{told[0]:.3g} where finite differences give {measured[0]:.3g}" if error > allowed else ""
+
+
+def _slope(exam: Examination, problem: Problem, name: str, dy: Array, seed: int) -> tuple[float, Array]:
+    """d/dε Σ y·dy along a random direction of one argument, by central differences; and that direction."""
+    reading, subject = exam.subject.reading, exam.subject
+    call = reading.call(problem, "finite differences")
+    at = next(place for place, a in enumerate(call.arguments) if a.name == name)
+    given = np.asarray(call.arguments[at].value, dtype=np.float64)
+    direction = np.random.default_rng(100 + seed).normal(size=given.shape)
+    direction /= np.sqrt((direction**2).mean())
+    ends = []
+    for sign in (1, -1):
+        moved = replace(call.arguments[at], value=given + sign * STEP[reading.dtype] * direction)
+        arguments = (*call.arguments[:at], moved, *call.arguments[at + 1 :])
+        raw = subject.runner.ask(replace(call, arguments=arguments)).at(reading.output)
+        ends.append(float((raw * dy).sum()))
+    return (ends[0] - ends[1]) / (2 * STEP[reading.dtype]), direction

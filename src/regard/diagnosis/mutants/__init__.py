@@ -1,0 +1,14 @@
+"""How each bug of the catalogue is made: small changes of the right implementation.
+
+`MUTANTS[name]` holds the forms in which the mistake is met; each takes the right chain of steps and gives the wrong
+one, or None where it cannot be made there.
+"""
+
+from __future__ import annotations
+
+from . import behaviour, formulas, heads, masks, numbers, positions, projections, weights
+from .registry import MUTANTS, SILENT, Mutant
+
+__all__ = [
+    "MUTANTS", "SILENT", "Mutant", "behaviour", "formulas", "heads", "masks", "numbers", "positions", "projections", "weights",
+]  # fmt: skip
