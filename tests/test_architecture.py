@@ -1,7 +1,7 @@
 """Who may import whom: the drawn diagram, as a test.
 
 claims  course  experiments  tour  cli              on top
-   zoo  nn  hf  diagnosis  viewer  train            use the public Attention
+   zoo  nn  hf  diagnosis  testing  viewer  train   use the public Attention
               attention                             joins
     engines.plan ── one engine, another engine      never each other
     engines.reading ── engines.call      geometry  inputs      the door, and what comes before attention
@@ -52,8 +52,8 @@ ARROWS: dict[str, list[str]] = {
     "zoo": ["algebra", "attention"],
     "nn": ["algebra", "attention", "drop_in", "inputs"],
     "hf": ["algebra", "attention", "drop_in"],
-    "diagnosis": ["algebra", "attention"],
-    "testing": ["diagnosis"],
+    "diagnosis": ["algebra", "attention", "inputs", "zoo"],
+    "testing": ["algebra", "diagnosis"],
     "train": ["algebra", "attention", "geometry", "inputs", "nn"],
     "viewer": ["algebra", "attention", "hf"],
 }
@@ -63,11 +63,13 @@ TOP = (
 ANYWHERE = ["", "_shapes", "_names", "_arrays"]  # the package itself, shapes, names on demand, array libraries
 
 OPTIONAL = set(  # never needed by an import
-    "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers safetensors".split()
+    "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers safetensors "
+    "cloudpickle IPython pytest".split()
 )
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
     "cli": {"rich", "typer"},
+    "diagnosis.display.terminal": {"rich"},
     "geometry.whitened": {"sklearn"},
     "similarity.report": {"rich"},
     "terminal": {"rich"},
@@ -76,6 +78,7 @@ TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to i
 INSIDE = {  # of a package that is reached on demand, and of the engines
     "engines.tiled.": {"torch"},
     "engines.compiled": {"torch"},
+    "diagnosis.modules.": {"torch"},
     "nn.": {"torch"},
     "hf.": {"torch", "transformers"},
 }

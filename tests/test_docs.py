@@ -63,7 +63,9 @@ def test_document_executes(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [regard, regard.geometry, regard.hf, regard.inputs, regard.nn], ids=lambda module: module.__name__
+    "module",
+    [regard, regard.diagnosis, regard.geometry, regard.hf, regard.inputs, regard.nn, regard.testing],
+    ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_documented(module: ModuleType) -> None:
     words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)))

@@ -13,10 +13,9 @@ import regard
 PUBLIC = """
     Attention CallError EngineError Expression FormulaError Gradients H KindError Mask MissingExtra ParseError
     RegardError TableError Weight
-    algebra b causal claims cos cosine d documents dot each engines equal erf everywhere exp floor gelu geometry given h
-    hf i inputs j log maximum minimum n padding parse prefix relu s scaled_dot_product_attention self_attention share
-    sigmoid sin
-    softmax softplus sqdist sqrt table tanh where window zoo
+    algebra b causal check claims cos cosine d diagnosis documents dot each engines equal erf everywhere exp floor gelu
+    geometry given h hf i inputs j log maximum minimum n padding parse prefix relu s scaled_dot_product_attention
+    self_attention share sigmoid sin softmax softplus sqdist sqrt table tanh where window zoo
 """.split()
 
 BLOCK = """
@@ -62,7 +61,9 @@ def test_a_star_hides_no_module_of_others() -> None:
     exec("from regard import *", names)
     assert (names["nn"], names["abs"]) == ("torch's", abs)
     assert regard.nn.__name__ == "regard.nn"
-    assert "nn" in dir(regard)
+    assert regard.testing.__name__ == "regard.testing"
+    assert "testing" not in names
+    assert {"nn", "testing"} <= set(dir(regard))
 
 
 def test_unknown_name_is_refused() -> None:
@@ -93,6 +94,36 @@ def test_numpy_needs_no_torch() -> None:
         print(rg.self_attention([[1.0, 0.0], [0.0, 1.0]], M=[[0.0, 0.0], [0.0, 0.0]]))
     """
     assert succeeds(code, without=HEAVY) == "[[0.5, 0.5], [0.5, 0.5]]\n"
+
+
+def test_a_check_needs_no_torch_and_no_terminal() -> None:
+    code = """
+        import regard as rg
+        from textwrap import dedent
+        from pathlib import Path
+        from tempfile import TemporaryDirectory
+
+        source = dedent('''
+            import numpy as np
+            def attend(q, k, v):
+                w = np.exp(q @ k.swapaxes(-1, -2))
+                return w / w.sum(-1, keepdims=True) @ v
+        ''')
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "mine.py")
+            file.write_text(source)
+            print("no root of d" in [one.name for one in rg.check(f"{file}:attend").findings])
+    """
+    assert succeeds(code, without=[*HEAVY, "rich", "typer", "pytest", "cloudpickle", "IPython"]) == "True\n"
+
+
+def test_pytest_is_named_where_it_is_missing() -> None:
+    code = """
+        import regard.testing
+        regard.testing.parametrize(len)
+    """
+    done = fresh(code, without=["pytest"])
+    assert 'this needs pytest, which is not installed: pip install "regard[testing]"' in done.stderr
 
 
 def test_algebra_needs_no_array_library() -> None:

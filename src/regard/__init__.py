@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _HOME = {
     "attention": "Attention Gradients parse self_attention",
     "drop_in": "scaled_dot_product_attention",
+    "diagnosis": "check",
     "algebra.symbols": (
         "H b cos cosine d dot erf exp floor gelu h i j log maximum minimum n relu s sigmoid sin softplus sqdist sqrt "
         "table tanh where"
@@ -24,10 +25,10 @@ _HOME = {
     "algebra.masks": "causal documents everywhere given padding prefix window",
     "algebra.errors": "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError",
 }
-_MODULES = ("algebra", "claims", "engines", "geometry", "hf", "inputs", "nn", "zoo")
+_MODULES = ("algebra", "claims", "diagnosis", "engines", "geometry", "hf", "inputs", "nn", "testing", "zoo")
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 
-__all__ = sorted({*_NAMES, *_MODULES} - {"nn"})  # noqa: PLE0605 - PyTorch's own goes by that name: no star brings ours
+__all__ = sorted({*_NAMES, *_MODULES} - {"nn", "testing"})  # noqa: PLE0605 - others have such names: no star brings ours
 
 
 def __getattr__(name: str) -> Any:
@@ -42,5 +43,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'regard' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """%load_ext regard: brings %%check to a notebook."""
+    import_module(".diagnosis.magic", __name__).load(shell)
+
+
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "abs", "nn"]
+    return [*__all__, "__version__", "abs", "nn", "testing"]

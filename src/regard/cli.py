@@ -1,10 +1,11 @@
-"""The command `regard`: the mathematics, the laws, the plan and the matrix of a formula, in a terminal."""
+"""The command `regard`: a formula's mathematics, laws, plan and matrix; and what is wrong with an attention."""
 
 from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .algebra.errors import MissingExtra, RegardError
@@ -18,6 +19,7 @@ try:
 except ImportError as missing:
     sys.exit(f"regard: {MissingExtra(missing.name or 'typer', 'cli')}")
 
+from .diagnosis.options import HELP
 from .terminal import console, show_example, show_laws, show_mathematics, show_plan
 
 if TYPE_CHECKING:
@@ -128,6 +130,44 @@ def show_claims(
 
     if not show(console, ids or [], listing):
         raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(help="path.py:function, package.module:Class, lesson.ipynb:function; several, too."),
+    ] = None,
+    roles: Annotated[str | None, typer.Option("--as", help=HELP["roles"])] = None,
+    causal: Annotated[bool | None, typer.Option(help=HELP["causal"])] = None,
+    heads: Annotated[int | None, typer.Option(min=1, help=HELP["heads"])] = None,
+    groups: Annotated[int | None, typer.Option(min=1, help=HELP["groups"])] = None,
+    layout: Annotated[str | None, typer.Option(help=HELP["layout"])] = None,
+    library: Annotated[str | None, typer.Option(help=HELP["library"])] = None,
+    formula: Annotated[str | None, typer.Option(help=HELP["formula"])] = None,
+    mask: Annotated[str | None, typer.Option(help=HELP["mask"])] = None,
+    init: Annotated[str | None, typer.Option(help=HELP["init"])] = None,
+    projections: Annotated[str | None, typer.Option(help=HELP["projections"])] = None,
+    seconds: Annotated[float | None, typer.Option(help=HELP["seconds"])] = None,
+    memory: Annotated[str | None, typer.Option(help=HELP["memory"])] = None,
+    strict: Annotated[bool, typer.Option("--strict", help=HELP["strict"])] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write the report to a page of HTML.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the mistakes that are known by name.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="With --list: all texts, as Markdown.")] = False,
+    explain: Annotated[str | None, typer.Option(help="Show one mistake in full, by its name.")] = None,
+) -> None:
+    """Find and name the bug in your own attention. Ends with 1 where there is one, with 2 where it cannot be read."""
+    from .diagnosis.command import Command, show_bug, show_catalogue
+    from .diagnosis.options import arguments
+
+    if listing or explain:
+        return show_bug(console, explain, library) if explain else show_catalogue(console, markdown)
+    options = arguments(
+        roles=roles, causal=causal, heads=heads, groups=groups, layout=layout, library=library, formula=formula,
+        mask=mask, init=init, projections=projections, seconds=seconds, memory=memory,
+    )  # fmt: skip
+    raise typer.Exit(Command(console, Console(stderr=True), json, html, strict).run(targets or [], options))
 
 
 def read_formula(text: str) -> Attention:

@@ -6,12 +6,13 @@ This module runs in the child process with the target: it needs NumPy, and of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .libraries import LIBRARIES, Language
+from .raised import line_of, text_of
 
 Path = tuple[Any, ...]  # where in what was returned: () for the value itself, (0,) or ("out",) inside it
 
@@ -33,6 +34,7 @@ class Outcome:
     arrays: tuple[tuple[Path, np.ndarray], ...] = ()
     error: str = ""
     kind: str = ""
+    where: str = ""  # the line of the target that raised it
     changed: tuple[str, ...] = ()  # arguments that are not what they were
     gradients: Mapping[str, np.ndarray | None] = field(default_factory=dict)
     runs: tuple[np.ndarray, ...] = ()  # the output of every repetition
@@ -72,28 +74,30 @@ class Call:
         except Exception as problem:  # noqa: BLE001 - whatever the target raises is its answer
             if "can't allocate" in str(problem) or "out of memory" in str(problem):
                 raise MemoryError(str(problem)) from None
-            return Outcome(error=str(problem).strip()[:600], kind=type(problem).__name__)
+            return _failed(problem)
 
     def _called(self, function: Any, language: Language) -> Outcome:
         fused: list[bool] = []
         runs = []
-        for _ in range(self.times):
+        for _ in range(max(self.times, 1)):
             values, names = self._values(language)
             with language.watched(fused) if self.spied else language.quiet():
-                result = _apply(function, self.arguments, values)
+                # a compiled function answers as it did the first time: repetitions are to be calls
+                result = _apply(function, self.arguments, values, language if self.times == 1 else _AS_IT_IS)
             arrays = tuple(_arrays(result, language))
-            runs.append(next((array for path, array in arrays if path == self.output), np.empty(0)))
-        changed = tuple(name for name, value, given in names if not language.same(value, given))
-        kept = tuple(runs) if self.times > 1 else ()
-        return Outcome(arrays, changed=changed, runs=kept, fused=any(fused), returned=_shown(result))
+            changed = tuple(name for name, value, given in names if not language.same(value, given))
+            kept = next((array for path, array in arrays if path == self.output), np.empty(0))
+            runs.append(Outcome(arrays, changed=changed, runs=(kept,), returned=_shown(result)))
+        every = tuple(array for run in runs for array in run.runs) if self.times > 1 else ()
+        return replace(runs[-1], runs=every, fused=any(fused))
 
     def _values(self, language: Language) -> tuple[list[Any], list[tuple[str, Any, Any]]]:
         """The values to hand over, and those to look at afterwards with what they were."""
-        values = [a.value if a.plain else language.array(a.value, self.dtype) for a in self.arguments]
+        values = [self._one(a, language) for a in self.arguments]
         looked = [
             (a.name, value, a.value)
             for a, value in zip(self.arguments, values, strict=True)
-            if not a.plain and np.asarray(a.value).dtype.kind == "f"
+            if not a.plain and not isinstance(a.value, tuple) and np.asarray(a.value).dtype.kind == "f"
         ]
         return values, [(name, value, language.array(given, self.dtype)) for name, value, given in looked]
 
@@ -109,6 +113,8 @@ class Call:
         return Outcome(gradients=dict(zip(names, found, strict=True)))
 
     def _one(self, argument: Argument, language: Language) -> Any:
+        if isinstance(argument.value, tuple) and not argument.plain:
+            return tuple(language.array(part, self.dtype) for part in argument.value)
         return argument.value if argument.plain else language.array(argument.value, self.dtype)
 
 
@@ -137,7 +143,7 @@ class Decode:
                 kept = result[-1] if isinstance(result, tuple | list) else None
                 found.append(Outcome(tuple(_arrays(result, language))))
         except Exception as problem:  # noqa: BLE001 - whatever the target raises is its answer
-            found.append(Outcome(error=str(problem).strip()[:600], kind=type(problem).__name__))
+            found.append(_failed(problem))
         return found
 
     def _piece(self, function: Any, language: Language, first: int, last: int, kept: Any) -> Any:
@@ -150,7 +156,7 @@ class Decode:
             elif a.name in self.sliced:
                 value = language.array(np.take(a.value, range(first, last), axis=self.axis), self.call.dtype)
             else:
-                value = a.value if a.plain else language.array(a.value, self.call.dtype)
+                value = self.call._one(a, language)
             arguments.append(a)
             values.append(value)
         with language.quiet():
@@ -172,10 +178,19 @@ class Calls:
         return [call.run(target) for call in self.calls]
 
 
-def _apply(function: Any, arguments: Sequence[Argument], values: Sequence[Any]) -> Any:
+def _failed(problem: Exception) -> Outcome:
+    return Outcome(
+        error=text_of(problem) or type(problem).__name__, kind=type(problem).__name__, where=line_of(problem)
+    )
+
+
+_AS_IT_IS = Language()
+
+
+def _apply(function: Any, arguments: Sequence[Argument], values: Sequence[Any], language: Language = _AS_IT_IS) -> Any:
     by_place = [value for a, value in zip(arguments, values, strict=True) if a.by != "name"]
     by_name = {a.name: value for a, value in zip(arguments, values, strict=True) if a.by == "name"}
-    return function(*by_place, **by_name)
+    return language.apply(function, by_place, by_name)
 
 
 def _at(result: Any, path: Path) -> Any:
@@ -201,4 +216,3 @@ def _shown(result: Any) -> str:
     if isinstance(result, tuple | list):
         return f"{type(result).__name__} of {len(result)}"
     return type(result).__name__
-

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -53,6 +53,7 @@ def check(
     init: Mapping[str, Any] | None = None,
     projections: Mapping[str, str] | None = None,
     limits: Limits | None = DEFAULT,
+    progress: Callable[[str], object] | None = None,
 ) -> Report:
     """Check an attention and name what is wrong with it.
 
@@ -66,6 +67,7 @@ def check(
     init:        arguments that make an instance of a class
     projections: where W_Q, W_K, W_V, W_O are, by path: {"q": "attn.wq.weight", …}
     limits:      time, memory and text that it may use in the child process where it runs; None runs it here
+    progress:    called with a word or two at each stage
     """
     began = monotonic()
     said = Said(_split(roles), library, layout, heads, groups, causal, mask)
@@ -73,12 +75,16 @@ def check(
     place = source_of(target)
     with runner_for(target, limits) as runner:
         try:
-            made = _Check(runner, place, said, asked, init, projections).report()
+            made = _Check(runner, place, said, asked, init, projections, progress or _silent).report()
         except Stopped as stop:
             made = Report(place.label, (), "", findings=(_stopped(stop),))
         printed = runner.printed
     remarks = made.remarks if not printed.bytes else (*made.remarks, f"it printed {printed.lines} lines, not shown here")
     return replace(made, remarks=remarks, seconds=monotonic() - began)
+
+
+def _silent(_stage: str) -> None:
+    """Nobody waits for it."""
 
 
 def _split(roles: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -112,22 +118,27 @@ class _Check:
     asked: tuple[Attention, ...] | None
     init: Mapping[str, Any] | None
     projections: Mapping[str, str] | None
+    progress: Callable[[str], object]
 
     def report(self) -> Report:
         """Read, observe, match, try, report."""
+        self.progress("reading")
         description = self._described()
         trials = readings(self.runner, description, self.said)
         random = _is_random(self.runner, trials[0], description)
         formulas = self.asked or _meant(description)
+        self.progress("matching")
         chosen, match, loose = self._matched(trials, formulas, random is not None)
-        subject = Subject(self.runner, chosen.reading, random is not None)
+        subject = Subject(self.runner, chosen.reading, random is not None, LOOSE if loose else 0.0)
         form = chosen.reading.form
         right = bases(form, [formulas[0]])[0] if match is None else match.explanation.base
         named = frozenset(match.explanation.bugs if match is not None else ())
-        exam = Examination(subject, description, match, right, named)
+        exam = Examination(subject, description, match, right, named, self.said.mask)
+        self.progress("trying laws")
         verdicts = [*([random] if random else []), *self._tried(exam)]
         suspicions = [*_of_match(match, formulas), *_of_size(chosen, named), *([loose] if loose else [])]
         suspicions += [one for verdict in verdicts for one in verdict.suspicions]
+        self.progress("looking for small examples")
         findings = [*_found(exam, _distinct(suspicions)), *_unmatched(exam, verdicts, suspicions)]
         return Report(
             target=self.place.label,
@@ -185,6 +196,8 @@ def _meant(description: Description) -> tuple[Attention, ...]:
     """Causal where its name, or its module's triangle, says so; else with or without a causal mask."""
     facts = description.module
     says = bool(facts.causal) if facts is not None else "causal" in description.name.lower()
+    if description.roles & {"causal", "mask"}:  # a flag or a mask decides, and is tried by itself
+        says = facts is not None and "name" not in facts.causal and bool(facts.causal)
     return (CAUSAL,) if says else (PLAIN, CAUSAL)
 
 
@@ -253,13 +266,13 @@ def _imprecise(match: Match, seen: Observation) -> Suspicion:
 def _of_match(match: Match | None, formulas: Sequence[Attention]) -> list[Suspicion]:
     if match is None:
         return []
-    return [Suspicion(name, _measured(name, match)) for name in match.explanation.bugs]
+    return [Suspicion(name, _measured(name, match), "error") for name in match.explanation.bugs]
 
 
 def _measured(name: str, match: Match) -> str:
-    if name == "wrong scale" and match.fitted is not None:
-        (c,) = dict(match.fitted.numbers)["c"]
-        return f"your scores are {c:.4g} × q·k"
+    if match.fitted is not None and name == match.fitted.family.bug:
+        (_, (number, *_)), *_ = match.fitted.numbers
+        return f"your scores are {number:.4g} × q·k" if name == "wrong scale" else f"hidden pairs get {number:.4g}"
     formula = match.steps.formula
     return "" if formula is None else f"what it computes: {formula!r}"
 
@@ -275,8 +288,22 @@ def _of_size(trial: Trial, named: frozenset[str]) -> list[Suspicion]:
     return []
 
 
+CONSEQUENCES = {  # what follows from a mistake is not named beside it
+    "maximum over queries": {"gradient wrong", "gradient cut", "no maximum subtracted", "one maximum for all rows"},
+    "strict mask": {"empty rows are NaN"},
+    "inverted mask": {"empty rows are NaN"},
+    "no maximum subtracted": {"one maximum for all rows"},
+    "batch size baked in": {"batch elements see each other"},
+    "key not transposed": {"length baked in", "batch size baked in"},
+    "inputs changed in place": {"gradient cut"},
+}
+
+
 def _distinct(suspicions: Iterable[Suspicion]) -> list[Suspicion]:
-    return list({one.name: one for one in reversed(list(suspicions))}.values())[::-1]
+    """Each mistake once, by its first evidence, without what follows from another."""
+    first = list({one.name: one for one in reversed(list(suspicions))}.values())[::-1]
+    follow = {name for one in first for name in CONSEQUENCES.get(one.name, ())}
+    return [one for one in first if one.name not in follow]
 
 
 def _found(exam: Examination, suspicions: Sequence[Suspicion]) -> list[Finding]:
@@ -353,7 +380,7 @@ def _unmatched(exam: Examination, verdicts: Sequence[Verdict], suspicions: Seque
 
 
 def _recognised(match: Match | None, asked: tuple[Attention, ...] | None) -> str:
-    if match is None or not match.recognised or "wrong scale" in match.explanation.bugs:
+    if match is None or not match.recognised:
         return ""
     entry = ENTRIES.get(match.recognised)
     return match.recognised if entry is None else f"{entry.title} ({entry.paper}, {entry.year})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 from .signature import Parameter, parameters
 
 LIBRARY_OF = {"torch": "torch", "numpy": "numpy", "jax": "jax"}
+TENSORS = frozenset("softmax unsqueeze masked_fill permute view mT unflatten contiguous bmm size log_softmax".split())
 ORDER = ("torch", "jax", "numpy", "python")
 
 
@@ -47,9 +49,14 @@ class Describe:
     def run(self, target: Any) -> Description:
         """The description, of a function or of a module."""
         if _is_layer(target):
-            from .modules.instance import described
+            from .modules import describing
 
-            return described(target, self.init, self.names)
+            return describing.described(target, self.init, self.names)
+        if not isinstance(target, FunctionType):
+            from .modules import plain
+
+            if plain.is_plain(target):
+                return plain.described(target, self.init, self.names)
         name = getattr(target, "__name__", type(target).__name__)
         text, line = source(target)
         return Description(name, parameters(target), languages(target), text, line)
@@ -75,21 +82,32 @@ def _kind(target: Any) -> Any:
     return target if isinstance(target, type) else type(target)
 
 
-def languages(target: Any) -> tuple[str, ...]:
+def languages(*targets: Any) -> tuple[str, ...]:
     """The libraries to try: those that the code names, in the order of ORDER; all, where it names none."""
-    module = getattr(target, "__module__", None) or type(target).__module__ or ""
-    own = LIBRARY_OF.get(module.partition(".")[0])
-    named = ({own} if own else set()) | _named(_unwrapped(target), set())
-    first = [name for name in ORDER if name in named]
-    lists_first = ["python", "numpy", "torch", "jax"] if not first else [*first, "numpy", "python"]
-    return tuple(dict.fromkeys(lists_first))
+    modules = [getattr(target, "__module__", None) or type(target).__module__ or "" for target in targets]
+    named = {LIBRARY_OF[top] for module in modules if (top := module.partition(".")[0]) in LIBRARY_OF}
+    for target in targets:
+        named |= _named(_unwrapped(target), set())
+    first = [name for name in ORDER if name in named] or _by_methods(targets)
+    return tuple(dict.fromkeys([*first, "numpy", "python"] if first else ["python", "numpy", *_loaded()]))
+
+
+def _by_methods(targets: tuple[Any, ...]) -> list[str]:
+    """PyTorch, where the code calls methods that its tensors alone have."""
+    functions = [one for target in targets if isinstance(one := _unwrapped(target), FunctionType)]
+    return ["torch"] if any(TENSORS & _names(one.__code__) for one in functions) else []
+
+
+def _loaded() -> list[str]:
+    """Libraries that the target's file has loaded: only these can it have been written for."""
+    return [name for name in ("torch", "jax") if name in sys.modules]
 
 
 def _unwrapped(target: Any) -> Any:
     for _ in range(8):
         target = getattr(target, "__wrapped__", None) or getattr(target, "func", None) or target
         target = getattr(target, "__func__", target)
-    return target if isinstance(target, FunctionType) else getattr(type(target), "__call__", target)
+    return target if isinstance(target, FunctionType) else getattr(type(target), "__call__", target)  # noqa: B004 - its code is read
 
 
 def _named(function: Any, seen: set[int]) -> set[str]:

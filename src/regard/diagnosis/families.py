@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..algebra.expressions import Mask
 from ..algebra.masks import causal
-from ..algebra.symbols import abs_, cosine, d, dot, exp, h, i, j, log, n, relu, sigmoid, sqdist, sqrt, table, tanh
+from ..algebra.symbols import abs_, cosine, d, dot, exp, h, i, j, log, n, relu, sigmoid, sqdist, sqrt, table, tanh, where
 from ..algebra.weights import each, share
 from ..attention import Attention
 from .problem import Array, Problem
@@ -36,6 +37,7 @@ class Family:
     formula: Attention
     starts: tuple[tuple[tuple[str, float], ...], ...]
     per_head: tuple[str, ...] = ()
+    bug: str = ""  # the mistake that it is, where it is one
 
     def sizes(self, heads: int) -> dict[str, int]:
         """How many numbers each table holds."""
@@ -68,7 +70,7 @@ def _families() -> list[Family]:
     one = ((("c", 1.0),), (("c", 0.1),), (("c", 10.0),))
     sloped = ((("slope", 0.1),), (("slope", 0.5),), (("slope", 0.01),))
     return [
-        Family("", "softmax in another scale", Attention(score=c * dot), one),
+        Family("", "softmax in another scale", Attention(score=c * dot), one, bug="wrong scale"),
         Family("cosine_similarity", "cosine with temperature", Attention(score=c * cosine), one),
         Family("euclidean", "Euclidean (RBF kernel)", Attention(score=-c * sqdist), one),
         Family("", "negative distance", Attention(score=-c * sqrt(sqdist)), one),
@@ -94,7 +96,17 @@ def families() -> tuple[Family, ...]:
     """Every family, without a mask and causal."""
     bare = _families()
     masked = [replace(one, formula=_causal(one.formula)) for one in bare]
-    return (*bare, *masked)
+    return (*bare, *masked, *filled(causal))
+
+
+def filled(mask: Mask) -> tuple[Family, ...]:
+    """Hidden pairs get a number for a score, or added to it, and are read where others are not much above."""
+    fill, plain = table("fill"), dot / sqrt(d)
+    starts = ((("fill", -5.0),), (("fill", -20.0),))
+    scores = (where(mask, plain, fill), where(mask, plain, plain + fill))
+    return tuple(
+        Family("", "a finite mask value", Attention(score=score), starts, bug="finite mask value") for score in scores
+    )
 
 
 def _causal(formula: Attention) -> Attention:

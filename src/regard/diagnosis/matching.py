@@ -21,7 +21,6 @@ from ..attention import Attention
 from ..inputs import Rotary
 from ..zoo import ENTRIES
 from .families import Family, Fitted, families, fitted
-from .problem import Array
 from .search import Explanation, Observation, Search, variants
 from .steps import State, Steps, Turn, on_inputs, on_vectors
 
@@ -174,15 +173,10 @@ class Matcher:
                 return None
             made = fitted(self.searches[at], chain, family)
             if made is not None:
-                return _of_family(made, family, chain, names)
+                return _of_family(made, family, names)
         return None
 
 
-def _of_family(made: Fitted, family: Family, chain: Steps, names: tuple[str, ...]) -> Match:
-    bugs = names if family.zoo or "distance" in family.title else (*names, "wrong scale")
-    return Match(Explanation(made.steps, made.steps, bugs), family.zoo or family.title, made)
-
-
-def scale_of(match: Match) -> Array | None:
-    """The number that the scores were found to be multiplied by."""
-    return None if match.fitted is None else dict(match.fitted.numbers).get("c")
+def _of_family(made: Fitted, family: Family, names: tuple[str, ...]) -> Match:
+    bugs = (*names, family.bug) if family.bug else names
+    return Match(Explanation(made.steps, made.steps, bugs), "" if family.bug else family.zoo or family.title, made)

@@ -17,11 +17,12 @@ from time import monotonic
 import numpy as np
 
 from ..algebra.errors import RegardError
-from .mutants import MUTANTS, SILENT, Mutant
+from .mutants import VISIBLE, Mutant
 from .problem import Array, Problem
 from .steps import State, Step, Steps
 
-NAMES = tuple(name for name in MUTANTS if name not in SILENT)
+FIRST = ("inverted mask", "strict mask", "shifted mask", "query and key exchanged")  # others may take the mask away
+NAMES = (*FIRST, *(name for name in VISIBLE if name not in FIRST))
 ENOUGH = 0.5  # at least this share of the entries must be predicted: rows that a mask leaves empty are not
 
 
@@ -109,7 +110,7 @@ def _made(chains: Iterable[Steps], names: Sequence[str]) -> Iterator[Steps]:
         yield from chains
         return
     for chain in chains:
-        yield from _made((made for mutant in MUTANTS[names[0]] if (made := _changed(chain, mutant))), names[1:])
+        yield from _made((made for mutant in VISIBLE[names[0]] if (made := _changed(chain, mutant))), names[1:])
 
 
 def _changed(chain: Steps, mutant: Mutant) -> Steps | None:

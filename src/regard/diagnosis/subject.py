@@ -25,6 +25,12 @@ class Subject:
     runner: Runner
     reading: Reading
     random: bool = False
+    loose: float = 0.0  # how far outputs may be off where the target computes in half precision
+
+    @property
+    def tolerance(self) -> float:
+        """How far an output may be off."""
+        return max(self.reading.tolerance, self.loose)
 
     def outcome(self, problem: Problem, about: str = "", **wants: Any) -> Outcome:
         """What a call came to."""
@@ -45,13 +51,13 @@ class Subject:
         """The output as an observation: of a target that answers at random, the mean of many runs."""
         if not self.random:
             y = self.y(problem, about)
-            return None if y is None else Observation(problem, y, self.reading.tolerance)
+            return None if y is None else Observation(problem, y, self.tolerance)
         outcome = self.outcome(problem, about, times=RUNS)
         runs = [made for run in outcome.runs if (made := self.reading.canonical(run, problem)) is not None]
         if not runs:
             return None
         spread = np.std(runs, axis=0).max() / len(runs) ** 0.5
-        return Observation(problem, np.mean(runs, axis=0), self.reading.tolerance + SIGMAS * float(spread))
+        return Observation(problem, np.mean(runs, axis=0), self.tolerance + SIGMAS * float(spread))
 
     def read_as(self, reading: Reading) -> Subject:
         """The same target, called in another way."""

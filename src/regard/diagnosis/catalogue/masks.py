@@ -177,6 +177,7 @@ BUGS = (
             "github.com/pytorch/pytorch/issues/103082",
         ),
         near=rf"{MASKED}|\barange\(",
+        severity="warning",
     ),
     Bug(
         name="padding on queries",

@@ -80,9 +80,9 @@ def spelled(text: str, encoding: str) -> str:
     return text.translate(SPELLED).encode("ascii", "replace").decode()
 
 
-def legible(report: Report, encoding: str = "utf-8") -> Report:
-    """The report with every text of it clean, and in letters of the encoding."""
-    return _each_text(report, lambda text: spelled(clean(text), encoding))
+def legible(value: Value, encoding: str = "utf-8") -> Value:
+    """A report, or a part of one, with every text of it clean, and in letters of the encoding."""
+    return _each_text(value, lambda text: spelled(clean(text), encoding))
 
 
 def _each_text(value: Value, change: Callable[[str], str]) -> Value:

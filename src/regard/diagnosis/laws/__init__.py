@@ -20,6 +20,7 @@ SINGLE = (
     calls.sizes_free,
     calls.batches_free,
     calls.different_lengths,
+    calls.fewer_key_heads,
     weights.rows_sum_to_one,
     weights.among_the_values,
     weights.order_of_keys,
@@ -28,6 +29,7 @@ SINGLE = (
     weights.returned_weights,
     numbers.large_scores,
     numbers.gradients,
+    masks.own_mask,
 )
 SEVERAL = (masks.mask_arguments, masks.causal_flag, masks.padding_by_accident, caches.pieces)
 

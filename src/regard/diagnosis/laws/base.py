@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..description import Description
+from ..families import with_numbers
 from ..matching import Match
 from ..problem import Array, Problem
 from ..report import Example
-from ..steps import Steps
+from ..search import Observation, Search
+from ..steps import State, Steps
 from ..subject import Subject
 
 
@@ -45,6 +47,7 @@ class Examination:
     match: Match | None
     right: Steps  # without mistakes: of the formula that it was found to compute, or else of the one asked for
     named: frozenset[str] = frozenset()  # the mistakes that are known already
+    mask: str | None = None  # what the user says that True means in a mask
 
     @property
     def model(self) -> Steps | None:
@@ -62,13 +65,19 @@ class Examination:
 
     def predicted(self, steps: Steps, problem: Problem) -> Array | None:
         """What a chain of steps returns."""
-        from ..families import with_numbers
-        from ..search import Observation, Search
+        state = self.state(steps, problem)
+        return None if state is None else np.asarray(state.y)
 
+    def state(self, steps: Steps, problem: Problem) -> State | None:
+        """Where a chain of steps ends."""
         if self.match is not None and self.match.fitted is not None:
             problem = with_numbers(problem, dict(self.match.fitted.numbers))
-        state = Search([Observation(problem, np.empty(0), 0.0)]).state(steps)
-        return None if state is None else np.asarray(state.y)
+        return Search([Observation(problem, np.empty(0), 0.0)]).state(steps)
+
+    def explains(self, problem: Problem, y: Array) -> bool:
+        """Whether what is known of the target, mistakes and all, predicts this output."""
+        predicted = None if self.model is None else self.predicted(self.model, problem)
+        return predicted is not None and predicted.shape == y.shape and not self.differs(y, predicted)
 
     def differs(self, y: Array, other: Array, times: float = 1.0) -> bool:
         """Whether two outputs differ by more than rounding; entries that are open in the second do not count."""
@@ -78,7 +87,7 @@ class Examination:
         with np.errstate(invalid="ignore"):
             error = np.abs(y - other)[told]
         size = max(1.0, float(np.abs(other[told]).max()))
-        return not bool(error.max() <= times * self.subject.reading.tolerance * size)
+        return not bool(error.max() <= times * self.subject.tolerance * size)
 
 
 Law = Callable[[Examination], Verdict]

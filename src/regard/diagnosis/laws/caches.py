@@ -103,12 +103,23 @@ def _part(problem: Problem, first: int, last: int) -> Problem:
 
 
 def _explained(exam: Examination, piece: Problem, y: np.ndarray, ends: tuple[int, ...], first: int) -> Verdict:
+    alone = exam.predicted(exam.model or exam.right, _alone(piece))
+    if alone is not None and alone.shape == y.shape and not exam.differs(y, alone):
+        return Verdict(LAW, None, "what was kept is not used", remarks=("a cache is taken and not used",))
     evidence = f"in pieces of {_lengths(ends)}, the output from position {first} on is not that of the whole text"
-    search = Search([Observation(piece, y, exam.subject.reading.tolerance * 2)])
+    search = Search([Observation(piece, y, exam.subject.tolerance * 2)])
     for name, steps in _hypotheses(exam):
         if search.explains(steps):
-            return Verdict(LAW, False, evidence, (Suspicion(name, evidence),))
+            return Verdict(LAW, False, evidence, (Suspicion(name, evidence, "error"),))
     return Verdict(LAW, False, evidence, (Suspicion("cache on the wrong axis", evidence),) if _forgets(exam, y) else ())
+
+
+def _alone(piece: Problem) -> Problem:
+    """The piece as a text of its own."""
+    n = piece.queries
+    if piece.form == "vectors":
+        return piece.but(k=piece["k"][..., -n:, :], v=piece["v"][..., -n:, :])
+    return piece.but(context=piece["x"], memory=piece["x"])
 
 
 def _hypotheses(exam: Examination) -> Iterator[tuple[str, Steps]]:

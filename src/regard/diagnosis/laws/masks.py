@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...algebra.masks import causal, given
+from ...algebra.symbols import b, i, j, table
 from ...attention import Attention
+from ..calling import Outcome
+from ..families import filled, fitted
 from ..masks import MEANINGS, GivenMask, masks_for
 from ..mutants import MUTANTS
 from ..problem import Array, Problem, masks
 from ..reading import Reading
 from ..search import Explanation, Observation, Search
 from ..signature import Parameter
-from ..steps import Steps, Weigh
+from ..steps import Steps, Turn, Weigh
 from ..subject import Subject
 from ..trying import with_mask
 from .base import Examination, Suspicion, Verdict
@@ -35,7 +38,13 @@ SAYS_HIDES = re.compile(
     r"|(to be|positions?) (masked|ignored|hidden)|mask(ed)? out|\bmask\b[^\n]{0,20}\*\s*\(?-\s*(1e|np\.inf|float|torch\.inf|inf)",
     re.IGNORECASE,
 )
+LEAK = 100  # times the tolerance: scores of thousands are rounded coarsely, a leak is no matter of rounding
 FILLS = (60.0, 300.0, 2e4)  # how far below 0 admitted scores are put to see whether a hidden pair shines through
+READABLE = 0.3  # the share of outputs that must be numbers
+HIDDEN = "hidden pairs stay hidden"
+SAYS_PADDING = re.compile(
+    r"mask\w*\W{1,6}[^\n]{0,40}[\(\[]\s*(batch\w*|bs|B|N)\s*,\s*(seq\w*|positions?|n|n_k|T|L|S|keys?|len\w*|tokens?|src_len|k_len)\s*[\)\]]"
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ class Tried:
     reading: Reading
     observation: Observation
     found: Explanation | None = None
+    changed: tuple[str, ...] = ()  # arguments that the call has changed
 
 
 def masked(steps: Steps, extra: object) -> Steps | None:
@@ -54,6 +64,15 @@ def masked(steps: Steps, extra: object) -> Steps | None:
         return None
     mask = extra if formula.mask is None else formula.mask & extra
     return steps.with_formula(Attention(score=formula.score, weight=formula.weight, mask=mask))
+
+
+def biased(steps: Steps) -> Steps | None:
+    """The chain with a number added to every score."""
+    formula = steps.formula
+    if formula is None:
+        return None
+    score = formula.score + table("added")[b, i, j]
+    return steps.with_formula(Attention(score=score, weight=formula.weight, mask=formula.mask))
 
 
 def mask_arguments(exam: Examination) -> Iterator[Verdict]:
@@ -73,32 +92,51 @@ def _argument(exam: Examination, parameter: Parameter) -> Iterator[Verdict]:
         yield Verdict(law, None, "no mask of a usual shape was taken")
         return
     found = _explained(exam, tried)
-    if found is None:
-        yield Verdict(law, False, f"tried {tried[0].reading.mask.words if tried[0].reading.mask else ''}: wrong values")
+    changed = tuple(dict.fromkeys(name for one in tried for name in one.changed))
+    if changed:
+        yield Verdict(law, False, _changed(changed), (Suspicion("inputs changed in place", _changed(changed)),))
+        return
+    if found is None or found.reading.mask is None:
+        yield Verdict(law, False, "none of the usual meanings predicts the output")
         return
     yield _meant(exam, parameter, found, law)
     if found.found is not None and not found.found.bugs:
         yield empty_rows(exam, found, parameter)
-        yield finite_value(exam, found, parameter)
+        yield finite_value(exam, found)
+
+
+def _changed(names: tuple[str, ...]) -> str:
+    return f"after the call {' and '.join(names)} {'is' if len(names) == 1 else 'are'} changed"
 
 
 def _taken(exam: Examination, parameter: Parameter) -> Iterator[Tried]:
     """Every mask that the target takes, with what it gave."""
-    kinds = masks_for(parameter.role, exam.subject.reading.layout)
-    readings = [with_mask(exam.subject.reading, replace(parameter, required=parameter.required), kind) for kind in kinds]
-    problems = [_problem(exam.subject.reading, kind) for kind in kinds]
-    for reading, problem in zip(readings, problems, strict=True):
-        observed = exam.subject.read_as(reading).observed(problem, f"a call with {parameter.name}")
-        if observed is not None and np.isfinite(observed.y).mean() > 0.3:
-            yield Tried(reading, observed)
+    for kind in masks_for(parameter.role, exam.subject.reading.layout):
+        reading = with_mask(exam.subject.reading, parameter, kind)
+        problem = _problem(exam.subject.reading, kind)
+        subject = exam.subject.read_as(reading)
+        outcome = subject.outcome(problem, f"a call with {parameter.name}")
+        seen = subject.observed(problem) if subject.random else _seen(subject, outcome, problem)
+        if seen is not None and np.isfinite(seen.y).mean() > READABLE:
+            yield Tried(reading, seen, changed=outcome.changed)
+
+
+def _seen(subject: Subject, outcome: Outcome, problem: Problem) -> Observation | None:
+    y = subject.reading.read(outcome, problem)
+    return None if y is None else Observation(problem, y, subject.tolerance)
 
 
 def _problem(reading: Reading, kind: GivenMask) -> Problem:
+    """A problem with a mask that says as much as its shape can; numbers to add for one that is added."""
     problem = reading.problem(31)
     admitted = masks(problem, 32, "padding" if kind.of_keys else "pairs")
+    added = np.random.default_rng(33).normal(size=admitted.shape)
     if not kind.of_texts:
-        admitted = np.broadcast_to(admitted[:1], admitted.shape).copy()
-    return replace(problem, mask=admitted)
+        admitted, added = (np.broadcast_to(one[:1], one.shape).copy() for one in (admitted, added))
+    if kind.of_keys:
+        added = np.broadcast_to(added[:, :1], added.shape).copy()
+    options = {**problem.options, "added": added} if kind.meaning == "adds" else problem.options
+    return replace(problem, mask=admitted, options=options)
 
 
 def _explained(exam: Examination, tried: list[Tried]) -> Tried | None:
@@ -108,10 +146,11 @@ def _explained(exam: Examination, tried: list[Tried]) -> Tried | None:
         return None
     for bugs in (0, 1):
         for one in tried:
-            search = Search([one.observation])
-            if (found := _simple(search, chain, bugs)) is not None:
+            adds = one.reading.mask is not None and one.reading.mask.meaning == "adds"
+            meant = biased(chain) if adds else chain
+            if meant is not None and (found := _simple(Search([one.observation]), meant, bugs)) is not None:
                 return replace(one, found=found)
-    return None
+    return _leaky(exam, tried)
 
 
 def _simple(search: Search, chain: Steps, bugs: int) -> Explanation | None:
@@ -125,32 +164,42 @@ def _simple(search: Search, chain: Steps, bugs: int) -> Explanation | None:
     return None
 
 
+def _leaky(exam: Examination, tried: list[Tried]) -> Tried | None:
+    """A mask whose hidden pairs get a number that is not low enough."""
+    if exam.model is None or exam.model.formula is None or exam.model.formula.mask is not None:
+        return None
+    for one in tried:
+        for family in filled(given("mask")):
+            found = fitted(Search([one.observation]), exam.model, family)
+            if found is not None:
+                return replace(one, found=Explanation(found.steps, exam.model, (family.bug,)))
+    return None
+
+
 def _meant(exam: Examination, parameter: Parameter, tried: Tried, law: str) -> Verdict:
-    mask, found = tried.reading.mask, tried.found
-    if mask is None or found is None:
-        return Verdict(law, None, "not known")
+    mask, found, name = tried.reading.mask, tried.found, parameter.name
+    assert mask is not None and found is not None  # noqa: S101 - the caller has looked
     if found.bugs:
-        evidence = f"{parameter.name} {mask.words}: hidden pairs still count, or others are hidden"
-        return Verdict(law, False, evidence, tuple(Suspicion(name, evidence) for name in found.bugs))
-    if mask.meaning == "hides" and parameter.role == "mask" and not _says_hides(exam, parameter):
-        evidence = f"{parameter.name} hides a pair where it is True; F.scaled_dot_product_attention and most code admit it there"
+        evidence = f"{name} ({mask.words}): hidden pairs still count, or others are hidden"
+        return Verdict(law, False, evidence, tuple(Suspicion(bug, evidence, "error") for bug in found.bugs))
+    if mask.meaning != "hides":
+        return Verdict(law, True, f"{name}: {mask.words}", remarks=_added(name) if mask.meaning == "adds" else ())
+    if parameter.role == "mask" and not SAYS_HIDES.search(exam.description.source) and exam.mask != "hides":
+        evidence = f"{name} hides a pair where it is True; F.scaled_dot_product_attention admits it there"
         return Verdict(law, False, evidence, (Suspicion("inverted mask", evidence),))
-    remarks = ()
-    if mask.meaning == "hides":
-        remarks = (f"{parameter.name}: {MEANINGS['hides']}, the other way round than F.scaled_dot_product_attention",)
-    return Verdict(law, True, f"{parameter.name}: {mask.words}", remarks=remarks)
+    return Verdict(law, True, f"{name}: {mask.words}", remarks=(f"{name}: {MEANINGS['hides']}",))
 
 
-def _says_hides(exam: Examination, parameter: Parameter) -> bool:
-    return bool(SAYS_HIDES.search(exam.description.source))
+def _added(name: str) -> tuple[str, ...]:
+    return (f"{name} is added to the scores: a mask of truths would only add 0 and 1 (see: 0/1 mask added)",)
 
 
 def empty_rows(exam: Examination, tried: Tried, parameter: Parameter) -> Verdict:
     """A row that may read nothing is zeros, not NaN."""
     law = "empty rows are numbers"
     problem = tried.observation.problem
-    if tried.reading.mask is None or tried.reading.mask.meaning == "lengths":
-        return Verdict(law, None, "lengths are at least 1")
+    if tried.reading.mask is None or tried.reading.mask.meaning in ("lengths", "adds"):
+        return Verdict(law, None, "the caller decides what an empty row is")
     admitted = np.array(problem.mask)
     if tried.reading.mask.of_keys:
         admitted[0] = False
@@ -165,37 +214,70 @@ def empty_rows(exam: Examination, tried: Tried, parameter: Parameter) -> Verdict
     return Verdict(law, False, evidence, (Suspicion("empty rows are NaN", evidence),))
 
 
-def finite_value(exam: Examination, tried: Tried, parameter: Parameter) -> Verdict:
-    """However low the admitted scores are, a hidden pair is not read."""
-    law = "hidden pairs stay hidden"
-    if tried.reading.mask is None or tried.reading.mask.meaning == "adds":
-        return Verdict(law, None, "the caller chooses what is added")
-    return leaking(exam.subject.read_as(tried.reading), exam, tried.observation.problem, law)
+# -- values that are not low enough --------------------------------------------------------------------------------
 
 
-def leaking(subject: Subject, exam: Examination, problem: Problem, law: str) -> Verdict:
-    """Scores of admitted pairs are put far below 0: a hidden pair with a finite score then wins."""
-    if not exam.vectors:
-        return Verdict(law, None, "scores cannot be set")
+def finite_value(exam: Examination, tried: Tried) -> Verdict:
+    """However low the admitted scores are, a pair that a given mask hides is not read."""
+    mask = tried.reading.mask
+    if mask is None or mask.meaning in ("adds", "lengths"):
+        return Verdict(HIDDEN, None, "the caller chooses what is added" if mask is not None else "")
+    problem = tried.reading.problem(35)
+    admitted = np.zeros((problem.batch, problem.queries, problem.keys), dtype=bool)
+    admitted[..., 0] = True
+    chain = None if exam.model is None else masked(exam.model, given("mask"))
+    return _leaking(exam, exam.subject.read_as(tried.reading), replace(problem, mask=admitted), chain)
+
+
+def own_mask(exam: Examination) -> Verdict:
+    """However low the admitted scores are, a pair that the formula's own mask hides is not read."""
+    model = exam.model
+    if model is None or model.formula is None or model.formula.mask is None:
+        return Verdict(HIDDEN, None, "it has no mask of its own")
+    return _leaking(exam, exam.subject, exam.subject.reading.problem(36), model)
+
+
+def _leaking(exam: Examination, subject: Subject, problem: Problem, chain: Steps | None) -> Verdict:
+    """Key 0 alone has scores far below 0: where it alone is admitted, a hidden pair with a finite score wins."""
+    if chain is None or subject.random or isinstance(chain.place, Turn):
+        return Verdict(HIDDEN, None, "the scores cannot be set")
     for fill in FILLS:
         low = _lowered(problem, fill)
-        y = subject.y(low, "admitted scores far below 0")
-        if y is None:
-            return Verdict(law, None, "the call failed")
-        chain = masked(exam.model, given("mask")) if exam.model is not None and problem.mask is not None else exam.model
-        expected = None if chain is None else exam.predicted(chain, low)
-        if expected is not None and exam.differs(y, expected, times=4):
-            evidence = f"where admitted scores are about −{fill:.0f}, hidden pairs are read: they were given a finite score above that"
-            return Verdict(law, False, evidence, (Suspicion("finite mask value", evidence),))
-    return Verdict(law, True, f"admitted scores of −{FILLS[-1]:.0f}: hidden pairs are not read")
+        y = None if low is None else subject.y(low, "admitted scores far below 0")
+        expected = None if low is None else exam.predicted(chain, low)
+        if low is None or y is None or expected is None:
+            return Verdict(HIDDEN, None, "the scores cannot be set")
+        if exam.differs(y, expected, times=LEAK):
+            evidence = f"where the admitted score is −{fill:.0f}, hidden pairs are read: their score is no lower than that"
+            return Verdict(HIDDEN, False, evidence, (Suspicion("finite mask value", evidence),))
+    return Verdict(HIDDEN, True, f"admitted scores of −{FILLS[-1]:.0f}: hidden pairs are not read")
 
 
-def _lowered(problem: Problem, fill: float) -> Problem:
-    """Every score is −fill plus a little: queries and keys have one large feature of opposite signs."""
-    q, k = np.array(problem["q"]), np.array(problem["k"])
-    size = (fill * q.shape[-1] ** 0.5) ** 0.5
-    q[..., 0], k[..., 0] = size, -size
-    return problem.but(q=q, k=k)
+def _lowered(problem: Problem, fill: float) -> Problem | None:
+    """s_i0 = −fill, and 0 for the other keys."""
+    if problem.form == "vectors":
+        q, k = np.zeros_like(problem["q"]), np.zeros_like(problem["k"])
+        size = (fill * q.shape[-1] ** 0.5) ** 0.5
+        q[..., 0], k[..., 0, 0] = size, -size
+        return problem.but(q=q, k=k)
+    if not {"wq", "wk"} <= set(problem.arrays) or problem["context"] is not problem["x"]:
+        return None
+    return _lowered_inputs(problem, fill)
+
+
+def _lowered_inputs(problem: Problem, fill: float) -> Problem:
+    """The same through the matrices: feature 0 of x makes every query, feature 1 the first key."""
+    x, wq, wk = np.array(problem["x"]), np.zeros_like(problem["wq"]), np.zeros_like(problem["wk"])
+    width = wq.shape[1] // problem.heads
+    size = (fill * width**0.5) ** 0.5
+    x[..., 0], x[..., 1] = 1.0, 0.0
+    x[:, 0, 1] = -1.0
+    wq[0, ::width], wk[1, ::width] = size, size
+    zeros = {name: np.zeros_like(problem[name]) for name in ("bq", "bk") if name in problem.arrays}
+    return problem.but(x=x, context=x, memory=x, wq=wq, wk=wk, **zeros)
+
+
+# -- flags, and padding --------------------------------------------------------------------------------------------
 
 
 def causal_flag(exam: Examination) -> Iterator[Verdict]:
@@ -229,20 +311,23 @@ def _flag(exam: Examination, parameter: Parameter) -> Verdict:
 def padding_by_accident(exam: Examination) -> Iterator[Verdict]:
     """A (batch, keys) mask is not read as (queries, keys) where both fit."""
     for parameter in exam.description.parameters:
-        if parameter.role == "padding":
+        if parameter.role == "padding" or (parameter.role == "mask" and _is_padding(exam, parameter)):
             yield _accident(exam, parameter)
+
+
+def _is_padding(exam: Examination, parameter: Parameter) -> bool:
+    """Whether a mask is meant for padding: its text says (batch, n), or it is called as the padding of texts is."""
+    return bool(SAYS_PADDING.search(exam.description.source)) or parameter.name == "attention_mask"
 
 
 def _accident(exam: Examination, parameter: Parameter) -> Verdict:
     law = f"{parameter.name} means the same for every batch"
     reading = exam.subject.reading
-    if exam.model is None or not reading.layout.has("b"):
-        return Verdict(law, None, "it takes no batch")
-    chain = masked(exam.model, given("mask"))
-    if chain is None or type(chain.weigh) is not Weigh:
-        return Verdict(law, None, "the formula is not known")
+    chain = None if exam.model is None else masked(exam.model, given("mask"))
+    if chain is None or type(chain.weigh) is not Weigh or not reading.layout.has("b"):
+        return Verdict(law, None, "it takes no batch, or its formula is not known")
     n = reading.sizes.queries
-    for meaning in ("hides", "admits", "ones"):
+    for meaning in ("admits", "ones", "hides"):
         asked = with_mask(reading, parameter, GivenMask(meaning, "bn"))
         problem = asked.problem(34, batch=n)
         problem = replace(problem, mask=_staggered(problem))
@@ -254,8 +339,10 @@ def _accident(exam: Examination, parameter: Parameter) -> Verdict:
             return Verdict(law, True, f"{n} texts of {n} positions: right")
         wrong = MUTANTS["mask broadcast by accident"][0](chain)
         if wrong is not None and search.explains(wrong):
-            evidence = f"with {n} texts of {n} positions, row b of the ({n}, {n}) mask hides keys from query b of every text"
-            return Verdict(law, False, evidence, (Suspicion("mask broadcast by accident", evidence),))
+            evidence = f"with {n} texts of {n} positions, row b of a ({n}, {n}) mask hides keys from query b of every text"
+            certain = parameter.role == "padding" or bool(SAYS_PADDING.search(exam.description.source))
+            severity = "error" if certain else "warning"
+            return Verdict(law, False, evidence, (Suspicion("mask broadcast by accident", evidence, severity),))
     return Verdict(law, None, "no such mask was taken")
 
 

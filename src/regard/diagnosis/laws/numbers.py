@@ -25,14 +25,22 @@ def large_scores(exam: Examination) -> Verdict:
     if not reach:
         return Verdict(law, None, "the scores are not known")
     sharp = _spread(problem, LARGE[reading.dtype] / reach)
-    y = exam.subject.y(sharp, "large scores")
+    outcome = exam.subject.outcome(sharp, "large scores")
+    y = reading.read(outcome, sharp)
     if y is None:
-        return Verdict(law, None, "the call failed")
+        return _raised(law, LARGE[reading.dtype], outcome.kind, outcome.error)
     expected = exam.expected(sharp)
     told = np.ones_like(y, dtype=bool) if expected is None else np.isfinite(expected)
     if np.isfinite(y[told]).all():
         return _far_apart(exam, law, problem, reach)
+    if _row_of_largest(exam, sharp, y):
+        return _underflow(law, LARGE[reading.dtype])
     evidence = f"with scores up to {LARGE[reading.dtype]:.0f}, {np.mean(~np.isfinite(y[told])):.0%} of the output is NaN or ∞"
+    return Verdict(law, False, evidence, (Suspicion("no maximum subtracted", evidence),))
+
+
+def _raised(law: str, size: float, kind: str, error: str) -> Verdict:
+    evidence = f"with scores up to {size:.0f} it fails: {kind}: {error[:100]}"
     return Verdict(law, False, evidence, (Suspicion("no maximum subtracted", evidence),))
 
 
@@ -50,20 +58,36 @@ def _far_apart(exam: Examination, law: str, problem: Problem, reach: float) -> V
     told = np.ones_like(y, dtype=bool) if expected is None else np.isfinite(expected)
     if y is None or np.isfinite(y[told]).all():
         return Verdict(law, True, f"scores up to {LARGE[reading.dtype]:.0f}: every output is a number")
-    evidence = f"one query with scores of {4 * APART[reading.dtype]:.0f} makes the rows of others NaN"
+    return _underflow(law, 4 * APART[reading.dtype])
+
+
+def _underflow(law: str, size: float) -> Verdict:
+    evidence = f"where one query has scores of {size:.0f}, the rows of others are NaN"
     return Verdict(law, False, evidence, (Suspicion("one maximum for all rows", evidence),))
+
+
+def _row_of_largest(exam: Examination, problem: Problem, y: Array) -> bool:
+    """Whether the row with the largest score of all is finite: then its maximum was subtracted."""
+    scores = _products(exam, problem)
+    if scores is None:
+        return False
+    batch, head, query, _ = np.unravel_index(np.argmax(scores), scores.shape)
+    row = y[batch, head, query] if exam.vectors else y[batch, query]
+    return bool(np.isfinite(row).all())
 
 
 def _reach(exam: Examination, problem: Problem) -> float:
     """The largest score of the problem, in the formula that was found."""
-    from ..search import Observation, Search
+    scores = _products(exam, problem)
+    return 0.0 if scores is None else max(float(scores.max()), 0.0)
 
-    steps = exam.model or exam.right
-    state = Search([Observation(problem, np.empty(0), 0.0)]).state(steps)
-    if state is None or state.q is None or state.k is None:
-        return 0.0
-    scores = np.asarray(state.q) @ np.swapaxes(np.asarray(state.k), -1, -2) / np.sqrt(state.q.shape[-1])
-    return float(np.abs(scores).max())
+
+def _products(exam: Examination, problem: Problem) -> Array | None:
+    """q·k / √d of every pair."""
+    state = exam.state(exam.model or exam.right, problem)
+    if state is None or state.q is None or state.q.shape[-1] != state.k.shape[-1]:
+        return None
+    return np.asarray(state.q) @ np.swapaxes(np.asarray(state.k), -1, -2) / np.sqrt(state.q.shape[-1])
 
 
 def _spread(problem: Problem, factor: float) -> Problem:
@@ -86,7 +110,7 @@ def precise(exam: Examination) -> Verdict:
     if y is None or expected is None:
         return Verdict(law, None, "the call failed")
     error = float(np.nanmax(np.abs(y - expected)))
-    return Verdict(law, None if error > reading.tolerance else True, f"largest error {error:.1g} in {reading.dtype}")
+    return Verdict(law, None if error > exam.subject.tolerance else True, f"largest error {error:.1g} in {reading.dtype}")
 
 
 def gradients(exam: Examination) -> Verdict:
@@ -95,8 +119,8 @@ def gradients(exam: Examination) -> Verdict:
     reading, subject = exam.subject.reading, exam.subject
     if not LIBRARIES[reading.language].differentiable:
         return Verdict(law, None, f"{LIBRARIES[reading.language].title} has none")
-    if subject.random:
-        return Verdict(law, None, "the output is random")
+    if subject.random or subject.loose:
+        return Verdict(law, None, "the output is random" if subject.random else "the output is rough")
     problem = reading.problem(23)
     y = subject.y(problem, "gradients")
     if y is None or not np.isfinite(y).all():

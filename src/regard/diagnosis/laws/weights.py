@@ -167,20 +167,15 @@ def returned_weights(exam: Examination) -> Verdict:
     errors = [float(np.nanmax(np.abs(shown - one))) for one in _forms(used) if one.shape == shown.shape]
     if not errors:
         return Verdict(law, None, f"of shape {shown.shape}: not compared")
-    if min(errors) <= 2 * reading.tolerance:
+    if min(errors) <= 2 * exam.subject.tolerance:
         return Verdict(law, True, f"largest difference {min(errors):.1g}")
     evidence = f"the returned matrix differs from the weights in use by up to {min(errors):.2g}; its rows sum to {np.nanmean(shown.sum(-1)):.3g} on average"
     return Verdict(law, False, evidence, (Suspicion("returned weights are others", evidence),))
 
 
 def _used(exam: Examination, problem: Problem) -> Array | None:
-    from ..families import with_numbers
-    from ..search import Observation, Search
-
-    if exam.match is not None and exam.match.fitted is not None:
-        problem = with_numbers(problem, dict(exam.match.fitted.numbers))
-    state = None if exam.model is None else Search([Observation(problem, np.empty(0), 0.0)]).state(exam.model)
-    return None if state is None else np.nan_to_num(np.asarray(state.weights))
+    state = None if exam.model is None else exam.state(exam.model, problem)
+    return None if state is None or state.weights is None else np.nan_to_num(np.asarray(state.weights))
 
 
 def _forms(used: Array) -> list[Array]:

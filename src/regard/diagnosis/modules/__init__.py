@@ -1,10 +1,12 @@
-"""Somebody's `torch.nn.Module`, read without knowing it.
+"""Somebody's `torch.nn.Module`, or object that holds arrays, read without knowing it.
 
 construction   an instance, from the names of the constructor's arguments;  usual: what such names usually mean
 inspection     heads, lengths, norms, dropout, and the roles of forward's arguments
 search         where W_Q, W_K, W_V, W_O lie among the parameters;  tensors: all tensors by path;  layouts: their axes
 places         those places as plain values, to be written and read
 preparation    a copy in evaluation, and its norms set aside
+plain          the same for objects of no library: NumPy arrays, lists
+instance       how to make what is called, and fill it with matrices;  describing: all of the above, of one module
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from ...algebra.errors import MissingExtra
 _NAMES = by_name(
     {
         "construction": "construct",
-        "inspection": "Facts facts",
-        "search": "projections",
+        "facts": "Facts",
+        "inspection": "facts",
+        "describing": "projections",
         "places": "Place Projections Slot",
         "preparation": "prepared set_aside",
     }

@@ -9,7 +9,7 @@ from math import prod
 
 from ...algebra.errors import CallError
 from ..words import words
-from .tensors import Found, as_named
+from .found import Found, as_named
 
 LAYERS = set("layer layers block blocks stage stages encoder decoder".split())  # lists of these are no heads
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_type_hints
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from ...algebra.errors import CallError, KindError
-from .tensors import REFUSED
+from ..raised import line_of
+from .found import REFUSED
 from .usual import CONFIGS, HEADS, TRIED, Widths, alone, is_size, value
+
+if TYPE_CHECKING:
+    from torch import nn
 
 FAILURES = (*REFUSED, AssertionError, NameError, ZeroDivisionError, ImportError)
 Init = Mapping[str, Any]
@@ -62,9 +64,15 @@ class Config(dict[str, Any]):
 
 
 def construct(cls: Callable[..., nn.Module], init: Init | None = None) -> nn.Module:
-    """An instance of an attention class; raises CallError where an argument has no usual name."""
-    if isinstance(cls, nn.Module):
+    """A module of an attention class; raises CallError where an argument has no usual name."""
+    if hasattr(cls, "named_parameters") and not isinstance(cls, type):
         raise KindError(f"cls: a class; got an instance of {type(cls).__name__}; it needs no construct")
+    made: nn.Module = made_from_names(cls, init)
+    return made
+
+
+def made_from_names(cls: Callable[..., Any], init: Init | None = None) -> Any:
+    """An instance of any class, module or not."""
     failed: list[tuple[dict[str, Any], Exception]] = []
     for arguments in _attempts(cls, dict(init or {})):
         try:
@@ -195,9 +203,10 @@ def _is_known(name: str, beside: frozenset[str]) -> bool:
 
 def _refusal(cls: Callable[..., Any], tried: Init, error: Exception) -> CallError:
     given = ", ".join(f"{name}={'…' if isinstance(one, Config) else one!r}" for name, one in tried.items())
+    where = f" ({line})" if (line := line_of(error)) else ""
     return CallError(
         f"init: arguments that {_name(cls)} can be made from; got {_name(cls)}({given}), which raises "
-        f'{type(error).__name__}: {error}; pass init={{...}}, or --init "d_model=32, n_heads=4"'
+        f'{type(error).__name__}: {error}{where}; pass init={{...}}, or --init "d_model=32, n_heads=4"'
     )
 
 

@@ -2,58 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
-from ..signature import Parameter, parameters
+from ..signature import parameters
 from ..words import words
+from .facts import Facts, whole
 from .usual import CONFIGS, HEAD_WIDTHS, HEADS, KEY_HEADS, LENGTHS
 
 RESETS = {"reset", "clear", "empty", "flush"}
 CAUSAL = {"causal", "masked", "autoregressive", "unidirectional"}
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What was read of a module; plain values alone."""
-
-    name: str  # of its class
-    heads: int | None
-    key_heads: int | None
-    head_width: int | None
-    longest: int | None  # how many positions it can take
-    causal: str  # what says that it is causal: "the class's name", "tril, a triangle"; "" when nothing does
-    batch_first: bool | None
-    norms: tuple[str, ...]
-    dropouts: tuple[tuple[str, float], ...]
-    resets: tuple[str, ...]  # methods that forget a cache
-    arguments: tuple[Parameter, ...]  # of forward
-
-    def argument(self, role: str) -> Parameter | None:
-        """The argument of forward with this role, if there is one."""
-        return next((one for one in self.arguments if one.role == role), None)
-
-
 def facts(module: nn.Module) -> Facts:
     """Reads a module's attributes, its configuration, its buffers and its signature; runs nothing of it."""
-    triangles = dict(_triangles(module))
+    triangles, holders = dict(_triangles(module)), list(_holders(module))
     batch_first = getattr(module, "batch_first", None)
     return Facts(
         name=type(module).__name__,
-        heads=_whole(module, HEADS) or _listed(module),
-        key_heads=_whole(module, KEY_HEADS),
-        head_width=_whole(module, HEAD_WIDTHS),
-        longest=min([*triangles.values(), *filter(None, [_whole(module, LENGTHS)])], default=None),
+        heads=whole(holders, HEADS) or _listed(module),
+        key_heads=whole(holders, KEY_HEADS),
+        head_width=whole(holders, HEAD_WIDTHS),
+        longest=min([*triangles.values(), *filter(None, [whole(holders, LENGTHS)])], default=None),
         causal=_causal(module, triangles),
         batch_first=batch_first if isinstance(batch_first, bool) else None,
         norms=tuple(name for name, part in module.named_modules() if name and is_norm(part)),
         dropouts=tuple(_dropouts(module)),
         resets=tuple(_resets(module)),
         arguments=parameters(module),
+        images=any(isinstance(part, nn.Conv2d) for part in module.modules()),
     )
 
 
@@ -72,22 +52,6 @@ def _holders(module: nn.Module) -> Iterator[Any]:
     for part in module.modules():
         yield part
         yield from (vars(part)[name] for name in CONFIGS if name in vars(part))
-
-
-def _get(holder: Any, name: str) -> Any:
-    if isinstance(holder, dict):
-        return dict.get(holder, name)  # of a configuration of ours: only what was asked for
-    return getattr(holder, name, None)
-
-
-def _whole(module: nn.Module, names: Iterable[str]) -> int | None:
-    """The first whole number that goes by one of the names."""
-    for holder in _holders(module):
-        for name in names:
-            value = _get(holder, name)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-    return None
 
 
 def _listed(module: nn.Module) -> int | None:

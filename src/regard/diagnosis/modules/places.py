@@ -8,7 +8,7 @@ them transposed, cut into heads, or beside each other: a `Slot` says how, a `Pla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -149,6 +149,11 @@ class Projections:
         }
         return {**small, **(grown if self.shared > 1 else {})}
 
+    def small(self, matrices: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """What the module holds, from what x is multiplied by in the end: the block of the first head."""
+        held = {role: self.sizes(role) or () for role in matrices}
+        return {role: np.asarray(one)[tuple(map(slice, held[role]))] for role, one in matrices.items()}
+
     def silence(self, module: Any) -> list[str]:
         """Makes square matrices of the others the identity, and biases 0: a second projection after the output's.
 
@@ -204,13 +209,39 @@ def _set(module: Any, role: str, place: Place, matrix: np.ndarray[Any, Any]) -> 
     for slot, part in zip(place.slots, np.split(matrix, ends, axis=place.axis), strict=True):
         values = _values(module, slot.parameter)
         slot.write(values, part)
-        tensor = tensor_at(module, slot.parameter).detach()  # shares its memory, and no graph sees the change
+        _put(module, slot.parameter, values)
+
+
+def _put(module: Any, path: str, values: np.ndarray[Any, Any]) -> None:
+    """Sets a tensor in its own memory, so that no graph sees it; an array or list, in whatever holds it."""
+    held = tensor_at(module, path)
+    if hasattr(held, "detach"):
+        tensor = held.detach()
         tensor.copy_(tensor.new_tensor(values))
+        return
+    home, _, last = path.rpartition(".")
+    holder = tensor_at(module, home) if home else module
+    if isinstance(holder, list):
+        holder[int(last)] = _alike(held, values)
+    elif isinstance(holder, MutableMapping):
+        holder[last] = _alike(held, values)
+    else:
+        object.__setattr__(holder, last, _alike(held, values))
+
+
+def _alike(held: Any, values: np.ndarray[Any, Any]) -> Any:
+    """The values in the library and precision of what was there."""
+    if isinstance(held, list | tuple):
+        return values.tolist()
+    return held.__array_namespace__().asarray(values, dtype=held.dtype)
 
 
 def _values(module: Any, path: str) -> np.ndarray[Any, Any]:
     """A contiguous copy of a parameter's values, as float32 or float64."""
-    tensor = tensor_at(module, path).detach().cpu()
+    held = tensor_at(module, path)
+    if not hasattr(held, "detach"):
+        return np.array(held, dtype=np.float64, order="C")
+    tensor = held.detach().cpu()
     wide = tensor if str(tensor.dtype) in {"torch.float32", "torch.float64"} else tensor.float()
     return np.array(wide.numpy(), order="C", copy=True)
 

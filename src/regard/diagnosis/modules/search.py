@@ -14,32 +14,22 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from torch import nn
-
 from ..words import words
 from . import layouts
 from .candidates import Chosen, first_tensors, given_tensors, named_tensors
-from .inspection import Facts, facts
+from .facts import Facts
+from .found import Found
 from .layouts import IN_HEADS, OUT_HEADS, SIDE_BY_SIDE, Cuts, Heads
 from .places import BIASES, MATRICES, Place, Projections, Slot
-from .tensors import Found, tensors
 
 READINGS = 32  # no more than these are worth trying
 
 
-def projections(
-    module: nn.Module, names: Mapping[str, str] | None = None, heads: int | None = None
-) -> list[Projections]:
-    """The ways to read a module's parameters as projections, best first; empty where there are none.
-
-    `names` says where they are, by path: {"q": "a.weight", "k": "b.weight", "v": "c.weight", "o": "d.weight"}; also
-    "kv" and "qkv" for what lies in one parameter, and "bq" … "bo", "bqkv" for biases that do not lie beside the weight.
-    """
-    found = tensors(module)
+def ways(found: list[Found], read: Facts, names: Mapping[str, str] | None, heads: int | None) -> list[Projections]:
+    """The ways to read tensors as projections, best first; empty where there are none."""
     chosen = given_tensors(found, names) if names else named_tensors(found) or first_tensors(found)
     if chosen is None:
         return []
-    read = facts(module)
     made = dict.fromkeys(_readings(chosen, _heads(chosen, read, heads)))
     used = {one.path for group in (*chosen.weights.values(), *chosen.biases.values()) for one in group}
     others = tuple(one.path for one in found if one.trained and one.path not in used)

@@ -1,53 +1,23 @@
-"""Every tensor that a module holds, by path, with what its name says: parameters, buffers, plain attributes, lists.
-
-heads.0.key.weight   (6, 24)   k   a matrix of a Linear: (out, in)
-in_proj_bias         (72,)     qkv, a bias
-"""
+"""Every tensor that a module holds, by path, with what its name says: parameters, buffers, plain attributes, lists."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from ...algebra.errors import CallError
-from ..words import is_aside, is_bias, letters, may_be_last, words
+from ..words import is_bias
+from .found import REFUSED, Found, said_by, sizes_of
 
-FEED_FORWARD = set("mlp ffn ff feed ffw intermediate".split())
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-REFUSED = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError, NotImplementedError)
-
-
-@dataclass(frozen=True)
-class Found:
-    """One tensor: where it lies, what its name says, and how its axes are known to lie."""
-
-    path: str
-    shape: tuple[int, ...]  # without axes of size 1 that a convolution or a broadcast needs
-    letters: str  # "q", "kv", "qkv", "o" …, "" when the name says none
-    bias: bool
-    sure: bool  # False where the name only says "a matrix", as that of an output projection may
-    axes: str  # "oi" for (out, in), "io" for (in, out), "" when nothing tells
-    trained: bool
-
-    @property
-    def template(self) -> str:
-        """The path with its numbers left open: the same for each module of a list."""
-        return re.sub(r"(?<![^.])\d+(?![^.])", "*", self.path)
 
 
 def tensors(module: nn.Module) -> list[Found]:
     """All tensors of floats with at least one axis, in the order of definition."""
     return [_found(path, tensor, owner) for path, tensor, owner in named(module) if _is_real(path, tensor)]
-
-
-def as_named(found: Found, role: str) -> Found:
-    """The same tensor, with a role that the user gives it."""
-    return replace(found, letters=role, sure=True)
 
 
 # -- walking -----------------------------------------------------------------------------------------------------
@@ -94,34 +64,10 @@ def _is_real(path: str, tensor: Any) -> bool:
 
 
 def _found(path: str, tensor: torch.Tensor, owner: nn.Module) -> Found:
-    said, sure = _said(path, owner)
+    said, sure = said_by(path, owner)
     bias = is_bias(path.rpartition(".")[2])
     axes = "" if bias else _axes(tensor, owner)
-    return Found(path, _sizes(tensor, bias), said, bias, sure, axes, isinstance(tensor, nn.Parameter))
-
-
-def _said(path: str, owner: nn.Module) -> tuple[str, bool]:
-    """The letters of the last part of a path that says any; then whether they are sure."""
-    parts = [part for part in path.split(".") if not part.isdigit()]
-    if "norm" in type(owner).__name__.lower() or any(FEED_FORWARD & set(words(part)) for part in parts):
-        return "", False
-    for distance, part in enumerate(reversed(parts)):
-        if distance < 2 and is_aside(part):
-            return "", False
-        if found := letters(part):
-            return found, True
-    return ("o", False) if any(may_be_last(part) for part in parts[-2:]) else ("", False)
-
-
-def _sizes(tensor: torch.Tensor, bias: bool) -> tuple[int, ...]:
-    shape = tuple(tensor.shape)
-    if bias:
-        return tuple(size for size in shape if size > 1) or (1,)
-    while len(shape) > 2 and shape[-1] == 1:
-        shape = shape[:-1]
-    while len(shape) > 2 and shape[0] == 1:
-        shape = shape[1:]
-    return shape
+    return Found(path, sizes_of(tuple(tensor.shape), bias), said, bias, sure, axes, isinstance(tensor, nn.Parameter))
 
 
 def _axes(tensor: torch.Tensor, owner: nn.Module) -> str:

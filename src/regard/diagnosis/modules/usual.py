@@ -38,7 +38,10 @@ WIDTHS = frozenset(
     "num_hiddens d embed E C channels d_embed dmodel features n_state width emb k query_size key_size value_size qdim "
     "kdim vdim size n_units hid_dim units dim_model hidden hidden_features embed_dims model_size embedding_size "
     "n_hidden query_dim context_dim num_channels token_dim dims kv_dim q_dim feature_dim latent_dim "
-    "embed_dimension d_hidden all_head_size D".split()
+    "embed_dimension d_hidden all_head_size D n_channels n_features num_features num_units d_embedding embedding_dims "
+    "embedding_dimension emb_dims emb_d n_dim ndim n_dims num_dims n_model nhid nhidden n_hid ninp num_hidden hid_size "
+    "hidden_units hidden_channels inner_dim model_dimension n_state d_emb dembed d_mod dmodel_size vector_size "
+    "input_depth d_token d_feature embed_width attn_dim attention_dim att_dim proj_dim projection_dim nf nx".split()
 )
 INPUT_WIDTHS = frozenset(
     "d_in in_dim input_dim dim_in d_input in_features input_size in_channels in_d in_size inp_dim d_x".split()
@@ -46,6 +49,7 @@ INPUT_WIDTHS = frozenset(
 OUTPUT_WIDTHS = frozenset(
     "d_out out_dim output_dim dim_out d_output out_features output_size out_channels out_d out_size".split()
 )
+BESIDE_QUERIES = {"key_dim", "value_dim", "context_dim", "memory_dim"}
 RATIOS = {"eps": 1e-5, "epsilon": 1e-5, "theta": 10000.0, "base": 10000.0}  # by a word of the name
 NAMED: dict[str, Any] = {
     "layer_idx": 0,
@@ -56,6 +60,7 @@ NAMED: dict[str, Any] = {
     "num_hidden_layers": 1,
     "vocab_size": 53,
     "batch_first": True,
+    "batch_size": 2,
     "device": None,
     "p": 0.1,
     "pretraining_tp": 1,
@@ -109,6 +114,8 @@ def _known(name: str, widths: Widths, beside: frozenset[str]) -> Iterator[tuple[
         yield "key heads", widths.key_heads
     if name in LENGTHS:
         yield "longest", widths.longest
+    if name in BESIDE_QUERIES and "query_dim" in beside:  # widths of two inputs, not of heads
+        yield "input", widths.model
     if name in HEAD_WIDTHS or name in VALUE_WIDTHS:
         yield "head", widths.head
     if name in OUTPUT_WIDTHS or (name in WIDTHS and INPUT_WIDTHS & beside):

@@ -7,8 +7,8 @@ one, or None where it cannot be made there.
 from __future__ import annotations
 
 from . import behaviour, formulas, heads, masks, numbers, positions, projections, weights
-from .registry import MUTANTS, SILENT, Mutant
+from .registry import MUTANTS, VISIBLE, Mutant
 
 __all__ = [
-    "MUTANTS", "SILENT", "Mutant", "behaviour", "formulas", "heads", "masks", "numbers", "positions", "projections", "weights",
+    "MUTANTS", "VISIBLE", "Mutant", "behaviour", "formulas", "heads", "masks", "numbers", "positions", "projections", "weights",
 ]  # fmt: skip

@@ -126,6 +126,67 @@ def across_the_batch(steps: Steps) -> Steps:
 
 
 @dataclass(frozen=True)
+class OneText:
+    """All texts of the batch are read as one: (batch · n) positions."""
+
+    weigh: Step
+    mix: Step
+
+    def __call__(self, state: State) -> State:
+        joined = replace(state, q=_joined(state.q), k=_joined(state.k), v=_joined(state.v))
+        mixed = self.mix(self.weigh(joined))
+        batch, n = state.q.shape[0], state.q.shape[2]
+        xp = library(mixed.y)
+        _, heads, _, width = mixed.y.shape
+        y = xp.permute_dims(mixed.y.reshape(heads, batch, n, width), (1, 0, 2, 3))
+        return replace(state, y=y)
+
+
+def _joined(x: Array) -> Array:
+    """(batch, heads, n, d) → (1, heads, batch · n, d)."""
+    batch, heads, n, width = x.shape
+    return library(x).permute_dims(x, (1, 0, 2, 3)).reshape(1, heads, batch * n, width)
+
+
+def _unweighed(state: State) -> State:
+    """Weights are made together with the mixture."""
+    return state
+
+
+@makes("batch elements see each other")
+def flattened(steps: Steps) -> Steps | None:
+    """reshape(−1, d) before attention."""
+    if steps.weigh is _unweighed:
+        return None
+    return replace(steps, weigh=_unweighed, mix=OneText(steps.weigh, steps.mix))
+
+
+@dataclass(frozen=True)
+class AcrossTexts:
+    """The axis of the batch is taken for that of positions."""
+
+    weigh: Step
+    mix: Step
+
+    def __call__(self, state: State) -> State:
+        turned = replace(state, q=_turned(state.q), k=_turned(state.k), v=_turned(state.v))
+        return replace(state, y=_turned(self.mix(self.weigh(turned)).y))
+
+
+def _turned(x: Array) -> Array:
+    """(batch, heads, n, d) ↔ (n, heads, batch, d)."""
+    return library(x).permute_dims(x, (2, 1, 0, 3))
+
+
+@makes("batch elements see each other")
+def across_texts(steps: Steps) -> Steps | None:
+    """A batch-first input given to a layer that reads positions first."""
+    if steps.weigh is _unweighed:
+        return None
+    return replace(steps, weigh=_unweighed, mix=AcrossTexts(steps.weigh, steps.mix))
+
+
+@dataclass(frozen=True)
 class Fixed:
     """One size was written into the code."""
 

@@ -33,6 +33,19 @@ for _name in BY_NAME:
     _enter(_name)
 
 
+def _over_all_hidden(name: str) -> None:
+    """Where a total has hidden pairs alone, a finite mask value makes them equal: 1 / H, not 0."""
+
+    @makes(name)
+    def finite(steps: Steps) -> Steps | None:
+        leaky = in_formula(steps, "finite mask value")
+        return None if leaky is None else in_formula(leaky, name)
+
+
+for _name in ("softmax over heads", "softmax over the batch"):
+    _over_all_hidden(_name)
+
+
 @dataclass(frozen=True)
 class Rescaled:
     """Weights of scores that are multiplied by a number, which the shapes decide."""

@@ -92,6 +92,24 @@ def queries_by_keys(state: State) -> State:
     return replace(made, q=role(state, "q", "k"))
 
 
+def values_of_keys(state: State) -> State:
+    """v = W_V of what the keys are made of, where values have an input of their own."""
+    made = projected(state)
+    return replace(made, v=role(state, "v", source="context"))
+
+
+def keys_of_queries(state: State) -> State:
+    """k = W_K of what the queries are made of."""
+    made = projected(state)
+    return replace(made, k=role(state, "k", source="x"))
+
+
+def all_of_queries(state: State) -> State:
+    """k and v of what the queries are made of: the context is never read."""
+    made = projected(state)
+    return replace(made, k=role(state, "k", source="x"), v=role(state, "v", source="x"))
+
+
 def keys_for_values(state: State) -> State:
     """v is k."""
     made = given_vectors(state)
@@ -122,11 +140,14 @@ def _enter(name: str, right: Step, wrong: Step) -> None:
 
 for _name, _right, _wrong in (
     ("values from the keys", projected, values_by_keys),
+    ("values from the keys", projected, values_of_keys),
     ("values from the keys", given_vectors, keys_for_values),
     ("values from the queries", projected, values_by_queries),
     ("values from the queries", given_vectors, queries_for_values),
     ("keys from the queries", projected, keys_by_queries),
     ("keys from the queries", projected, queries_by_keys),
+    ("keys from the queries", projected, keys_of_queries),
+    ("keys from the queries", projected, all_of_queries),
     ("keys from the queries", given_vectors, queries_for_keys),
     ("keys from the queries", given_vectors, keys_for_queries),
 ):
@@ -156,6 +177,24 @@ def project_out_per_head(state: State) -> State:
 def projected_per_head(steps: Steps) -> Steps | None:
     """W_O has no way from one head to another."""
     return replace(steps, out=project_out_per_head) if steps.out is project_out else None
+
+
+def project_out_small(state: State) -> State:
+    """One small W_O for every head."""
+    p, y = state.problem, state.y
+    small = p["wo"]
+    batch, n, merged = y.shape
+    if small.shape[0] == merged:
+        raise ValueError("W_O takes all heads")
+    each = y.reshape(batch, n, merged // small.shape[0], small.shape[0]) @ small
+    each = each if p.get("bo") is None else each + p["bo"]
+    return replace(state, y=each.reshape(batch, n, -1))
+
+
+@makes("output projection per head")
+def projected_by_one(steps: Steps) -> Steps | None:
+    """One W_O of the width of a head."""
+    return replace(steps, out=project_out_small) if steps.out is project_out else None
 
 
 def mix_without_weights(state: State) -> State:

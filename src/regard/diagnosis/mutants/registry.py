@@ -9,7 +9,7 @@ from ..steps import Steps
 Mutant = Callable[[Steps], Steps | None]
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {}
-SILENT: set[str] = set()  # the values of an ordinary call do not show these: a law must be tried
+VISIBLE: dict[str, tuple[Mutant, ...]] = {}  # those that the values of an ordinary call show, without trying a law
 
 
 def makes(name: str, silent: bool = False) -> Callable[[Mutant], Mutant]:
@@ -17,8 +17,8 @@ def makes(name: str, silent: bool = False) -> Callable[[Mutant], Mutant]:
 
     def enter(mutant: Mutant) -> Mutant:
         MUTANTS[name] = (*MUTANTS.get(name, ()), mutant)
-        if silent:
-            SILENT.add(name)
+        if not silent:
+            VISIBLE[name] = (*VISIBLE.get(name, ()), mutant)
         return mutant
 
     return enter

@@ -52,6 +52,25 @@ def over_everything(steps: Steps) -> Steps | None:
 
 
 @dataclass(frozen=True)
+class NotDivided:
+    """exp(s − max_j s), and no division: the largest weight of every row is 1."""
+
+    weigh: Step
+
+    def __call__(self, state: State) -> State:
+        weighed = self.weigh(state)
+        w = weighed.weights
+        return replace(weighed, weights=w / library(w).max(w, axis=-1, keepdims=True))
+
+
+@makes("no total")
+def not_divided(steps: Steps) -> Steps | None:
+    """The maximum is subtracted, and the total forgotten."""
+    formula = steps.formula
+    return None if formula is None or formula.weight.over is None else replace(steps, weigh=NotDivided(steps.weigh))
+
+
+@dataclass(frozen=True)
 class Twice:
     """softmax of the softmax: rows are nearly uniform."""
 

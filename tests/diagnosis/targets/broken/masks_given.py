@@ -33,24 +33,11 @@ def masked_attention(q, k, v, mask):
     return F.softmax(scores, dim=-1) @ v
 
 
-def attend(q, k, v, mask):
-    scores = q @ k.T / np.sqrt(q.shape[-1])
-    scores = scores + mask * -1e9
-    return _softmax(scores) @ v
-
-
 def attend_with_mask(q, k, v, mask=None):
     scores = torch.einsum("bqd,bkd->bqk", q, k) / q.shape[-1] ** 0.5
     if mask is not None:
         scores = torch.where(mask.bool(), torch.full_like(scores, -1e9), scores)
     return torch.einsum("bqk,bkd->bqd", scores.softmax(-1), v)
-
-
-def dot_product_attention(q, k, v, mask=None):
-    scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.size(2))
-    if mask is not None:
-        scores = scores + mask.to(scores.dtype)
-    return torch.bmm(torch.softmax(scores, -1), v)
 
 
 def numpy_masked_attention(q, k, v, mask):
@@ -173,9 +160,7 @@ BUGS: dict[str, list[str]] = {
     "attention": ["mask after the weights"],
     "scaled_dot_product_attention": ["mask after the weights"],
     "masked_attention": ["inverted mask"],
-    "attend": ["inverted mask"],
     "attend_with_mask": ["inverted mask"],
-    "dot_product_attention": ["0/1 mask added"],
     "numpy_masked_attention": ["hidden scores set to 0"],
     "attention_with_mask": ["hidden scores set to 0"],
     "soft_masked_attention": ["finite mask value"],
