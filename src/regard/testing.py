@@ -27,7 +27,7 @@ from .diagnosis import CATALOGUE, Finding, Report, check
 from .diagnosis.catalogue import GROUPS
 from .diagnosis.display.catalogue import in_full
 from .diagnosis.display.text import written
-from .diagnosis.running.loading import source_of
+from .diagnosis.sandbox.loading import source_of
 
 __all__ = ["assert_right", "parametrize"]
 

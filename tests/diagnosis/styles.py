@@ -1,6 +1,5 @@
 """Attention in the styles in which people hand arrays over, all of them right."""
 
-# ruff: noqa: ANN001, ANN201, ANN202, ANN204, D101, D102, D103, D107, N803, N806, INP001
 # mypy: ignore-errors
 
 import math
@@ -30,22 +29,22 @@ def joined(y):
 
 
 def heads_inside(q, k, v):
-    b, n, h, d = q.shape
+    _b, _n, _h, _d = q.shape
     return np.moveaxis(attend(*(np.moveaxis(x, 2, 1) for x in (q, k, v))), 1, 2)
 
 
 def heads_come_back_joined(q, k, v):
-    b, h, n, d = q.shape
+    _b, _h, _n, _d = q.shape
     return joined(attend(q, k, v))
 
 
 def one_text(q, k, v):
-    n, d = q.shape
+    _n, _d = q.shape
     return attend(q, k, v)
 
 
 def columns_are_tokens(q, k, v):
-    d, n = q.shape
+    d, _n = q.shape
     return (softmax(q.T @ k / math.sqrt(d)) @ v.T).T
 
 

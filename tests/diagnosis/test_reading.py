@@ -13,7 +13,7 @@ from regard.diagnosis.calling import Outcome
 from regard.diagnosis.layouts import INPUT_LAYOUTS, LAYOUTS, VECTOR_LAYOUTS, Layout
 from regard.diagnosis.masks import GivenMask, masks_for
 from regard.diagnosis.matrices import IN_HEADS, PLAIN, Written
-from regard.diagnosis.problem import Sizes, inputs, masks, vectors
+from regard.diagnosis.problem import Sizes, drawn_inputs, drawn_masks, drawn_vectors
 from regard.diagnosis.reading import Reading
 from regard.diagnosis.signature import Parameter, parameters
 
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 
 
 def reading(call: str, form: str, layout: str, **changed: object) -> Reading:
-    taken = tuple(parameters(eval(f"lambda {call}: ...")))  # noqa: S307 - names written below
+    taken = tuple(parameters(eval(f"lambda {call}: ...")))
     return replace(Reading(form, "numpy", LAYOUTS[layout], taken, Sizes()), **changed)  # type: ignore[arg-type]
 
 
@@ -44,7 +44,7 @@ def test_layouts_of_inputs_go_there_and_back(layout: Layout) -> None:
 @pytest.mark.parametrize("way", [*PLAIN, *IN_HEADS], ids=str)
 def test_matrices_mean_the_same_in_every_writing(way: Written) -> None:
     """Contracting i by its letter gives x W with heads side by side, and the same of h and d for W_O."""
-    problem = inputs(Sizes(model_width=11, out_width=13), frozenset({"wq", "wo", "bq"}))
+    problem = drawn_inputs(Sizes(model_width=11, out_width=13), frozenset({"wq", "wo", "bq"}))
     q, o = (way.of(role, problem.arrays, heads=3, groups=3) for role in ("wq", "wo"))
     into = way.inside.replace("o", "z")
     made = np.einsum(f"bni,{into}->bn{'hd' if 'h' in into else 'z'}", problem["x"], q).reshape(2, 5, 18)
@@ -58,7 +58,7 @@ def test_matrices_mean_the_same_in_every_writing(way: Written) -> None:
 
 
 def test_several_matrices_in_one() -> None:
-    problem = inputs(Sizes(heads=4, groups=2), frozenset({"wq", "wk", "wv"}))
+    problem = drawn_inputs(Sizes(heads=4, groups=2), frozenset({"wq", "wk", "wv"}))
     beside = Written().of("wqkv", problem.arrays, 4, 2)
     assert np.array_equal(beside, np.concatenate([problem[f"w{c}"] for c in "qkv"], axis=1))
     assert np.array_equal(Written("oi", "oi").of("wqkv", problem.arrays, 4, 2), beside.T)
@@ -68,8 +68,8 @@ def test_several_matrices_in_one() -> None:
 @pytest.mark.parametrize("layout", VECTOR_LAYOUTS, ids=lambda layout: layout.name)
 def test_masks_of_every_shape_admit_the_same_pairs(layout: Layout) -> None:
     sizes = Sizes(batch=2 if layout.has("b") else 1, queries=1 if layout.one else 5)
-    problem = vectors(sizes)
-    problem = replace(problem, mask=masks(problem, kind="keys"))
+    problem = drawn_vectors(sizes)
+    problem = replace(problem, mask=drawn_masks(problem, kind="keys"))
     for mask in masks_for("mask", layout):
         given = mask.array(problem, layout)
         admitted = given == 0 if mask.meaning in ("adds", "hides") else given != 0
@@ -103,7 +103,8 @@ def test_heads_side_by_side_are_taken_apart(layout: str, shape: tuple[int, ...])
     read = reading("q, k, v", "vectors", layout, sizes=Sizes(batch=2 if "b" in layout else 1))
     problem, raw = read.problem(), RNG.normal(size=shape)
     found = read.located(Outcome((((), raw),)), problem)
-    assert found is not None and found.merged
+    assert found is not None
+    assert found.merged
     y = found.canonical(raw, problem)
     assert y is not None
     assert np.array_equal(y[0, 1], raw.reshape(-1, 5, 18)[0, :, 6:12])

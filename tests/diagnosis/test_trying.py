@@ -18,13 +18,13 @@ from regard.algebra.errors import CallError, KindError
 from regard.diagnosis.calling import Argument, Call
 from regard.diagnosis.description import Describe
 from regard.diagnosis.problem import Problem
-from regard.diagnosis.running.loading import Live
-from regard.diagnosis.running.process import Here
+from regard.diagnosis.sandbox.loading import Live
+from regard.diagnosis.sandbox.process import Here
 from regard.diagnosis.trying import Said, Trial, Unreadable, readings
 
 sys.path.insert(0, str(Path(__file__).parent))
-import styles  # noqa: E402 - beside this file
-from targets import misbehaving  # type: ignore[import-not-found]  # noqa: E402
+import styles
+from targets import misbehaving  # type: ignore[import-not-found]
 
 
 def read(target: Any, **said: Any) -> list[Trial]:
@@ -39,9 +39,7 @@ def right(problem: Problem) -> Any:
         return styles.attend(problem["q"], k, v)
     sources = {"q": "x", "k": "context", "v": "memory"}
     one = np.eye(problem["x"].shape[-1])
-    q, k, v = (
-        problem[sources[c]] @ problem.arrays.get(f"w{c}", one) + problem.arrays.get(f"b{c}", 0.0) for c in "qkv"
-    )
+    q, k, v = (problem[sources[c]] @ problem.arrays.get(f"w{c}", one) + problem.arrays.get(f"b{c}", 0.0) for c in "qkv")
     y = styles.joined(styles.attend(*(styles.cut(x, problem.heads) for x in (q, k, v))))
     return y @ problem["wo"] + problem.arrays.get("bo", 0.0) if "wo" in problem.arrays else y
 
@@ -71,8 +69,8 @@ STYLES: dict[str, tuple[Any, str, str, int]] = {
     "fused": (styles.fused, "inputs", "bnd", 3),
     "stacked": (styles.stacked, "inputs", "bnd", 1),
     "Plain": (styles.Plain, "inputs", "bnd", 1),
-    "Plain, an object": (styles.Plain(10), "inputs", "bnd", 1),
     "Layers": (styles.Layers, "inputs", "bnd", 4),
+    "Layers, an object": (styles.Layers(14, 7), "inputs", "bnd", 7),
     "InADictionary": (styles.InADictionary, "inputs", "bnd", 1),
     "OfLists": (styles.OfLists, "inputs", "bnd", 1),
     "WithoutMatrices": (styles.WithoutMatrices, "vectors", "bhnd", 3),
@@ -101,20 +99,21 @@ def test_the_library_is_that_of_the_code() -> None:
         for one in (in_torch, in_jax, styles.one_text, styles.one_query_of_lists, styles.methods_of_tensors)
     ]
     assert found == ["torch", "jax", "numpy", "python", "torch"]
+    assert Describe().run(styles.methods_of_tensors).languages[0] == "torch"  # by what only tensors can do
 
 
 def test_many_queries_are_believed_before_one() -> None:
     """A softmax over the wrong axis is right for one query: it must not be read so."""
 
     def over_queries(q: Any, k: Any, v: Any) -> Any:
-        scores = np.exp(q @ np.swapaxes(k, -1, -2))
+        scores = np.exp(q @ k.T)
         return scores / scores.sum(axis=0) @ v
 
     assert not any(trial.reading.layout.one for trial in read(over_queries))
 
 
 def test_heads_that_are_averaged_have_the_width_of_one() -> None:
-    def averaged(x: Any, Wq: Any, Wk: Any, Wv: Any, num_heads: int) -> Any:  # noqa: N803
+    def averaged(x: Any, Wq: Any, Wk: Any, Wv: Any, num_heads: int) -> Any:
         return styles.attend(*(styles.cut(x @ w, num_heads) for w in (Wq, Wk, Wv))).mean(axis=-3)
 
     trial = read(averaged)[0]
@@ -203,12 +202,23 @@ def test_the_same_error_is_said_first_with_its_line() -> None:
     first, error, line, advice = text.splitlines()
     assert first == "raises(q, k, v): it raises the same error however it is called:"
     assert error == "    ValueError: the shapes do not agree"
-    assert line.startswith("    misbehaving.py:") and line.endswith('raise ValueError("the shapes do not agree")')
+    assert line.startswith("    misbehaving.py:")
+    assert line.endswith('raise ValueError("the shapes do not agree")')
     assert advice.startswith("Mend that first. It was called with q (2, 3, 5, 6), k (2, 3, 5, 6), v (2, 3, 5, 6)")
 
 
+def test_the_line_is_the_innermost_of_the_users_own() -> None:
+    def inner(q: Any) -> Any:
+        return np.linalg.inv(q["missing"])
+
+    def outer(q: Any, k: Any, v: Any) -> Any:
+        return inner({"q": q}) @ k @ v
+
+    assert 'return np.linalg.inv(q["missing"])' in complaint(outer)
+
+
 def test_the_reading_that_came_furthest_is_shown_first() -> None:
-    def typo(Q: Any, K: Any, V: Any) -> Any:  # noqa: N803
+    def typo(Q: Any, K: Any, V: Any) -> Any:
         scores = Q @ K.T / np.sqrt(Q.shape[-1])
         weights = styles.softmax(scores)  # noqa: F841
         return wieghts @ V  # type: ignore[name-defined]  # noqa: F821
@@ -218,7 +228,8 @@ def test_the_reading_that_came_furthest_is_shown_first() -> None:
     assert lines[1] == "  with Q (5, 6), K (5, 6), V (5, 6), in NumPy:"
     assert lines[2] == "    NameError: name 'wieghts' is not defined"
     assert "return wieghts @ V" in lines[3]
-    assert "layout='bnd'" in lines[-1] and "--as q,k,v,mask" in lines[-1]
+    assert "layout='bnd'" in lines[-1]
+    assert "--as q,k,v,mask" in lines[-1]
 
 
 RETURNED = {
@@ -247,7 +258,7 @@ def test_arguments_that_are_none_of_an_attention() -> None:
 
 
 def test_an_argument_that_nothing_explains() -> None:
-    def general(query: Any, keys: Any, values: Any, W: Any) -> Any:  # noqa: N803
+    def general(query: Any, keys: Any, values: Any, W: Any) -> Any:
         return np.einsum("...id,de,...je->...ij", query, W.reshape(6, 6), keys) @ values
 
     assert "nothing says what W may be: say roles=…, or wrap it as f(q, k, v)" in complaint(general)
@@ -312,3 +323,26 @@ def test_compiling_keeps_errors_flags_and_low_precision() -> None:
     failed = outcome(lambda x: x @ x)
     assert failed.kind == "TypeError"
     assert failed.where.startswith("test_trying.py:")
+
+
+# -- what a text says of its arguments -----------------------------------------------------------------------------
+
+
+def test_a_text_that_says_what_comes_first_is_believed() -> None:
+    def batch_first(q: Any, k: Any, v: Any) -> Any:
+        """q: (batch, positions, width)."""
+        assert q.ndim == 3
+        return np.einsum("nmb,mbd->nbd", np.einsum("nbd,mbd->nmb", q, k), v)
+
+    def batch_second(q: Any, k: Any, v: Any) -> Any:
+        """q: [T, B, C]."""
+        assert q.ndim == 3
+        return np.einsum("nmb,mbd->nbd", np.einsum("nbd,mbd->nmb", q, k), v)
+
+    def silent(q: Any, k: Any, v: Any) -> Any:
+        assert q.ndim == 3
+        return np.einsum("nmb,mbd->nbd", np.einsum("nbd,mbd->nmb", q, k), v)
+
+    for target, refused in ((batch_first, "nbd"), (batch_second, "bnd"), (silent, "")):
+        names = {trial.reading.layout.name for trial in read(target)}
+        assert {"bnd", "nbd"} - names == ({refused} if refused else set())

@@ -7,7 +7,7 @@ checking     the whole way: read, observe, match, try the laws, report
              catalogue, bugs                                     the mistakes, as data
              report, display                                     what a person reads
              command, options, magic, explaining                 the ways in beside the function: terminal, notebook
-             running                                             the child process in which the target runs
+             sandbox                                             the child process in which the target runs
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMES = by_name(
         "report": "Example Finding LawResult Report SourceLine",
         "bugs": "Bug Reference",
         "catalogue": "CATALOGUE",
-        "running.limits": "Limits Stopped TargetError",
+        "sandbox.limits": "Limits Stopped TargetError",
     }
 )
 

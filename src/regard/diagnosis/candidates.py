@@ -89,7 +89,10 @@ def _layouts(description: Description, taken: tuple[Parameter, ...], said: Said)
         forms += [("inputs", layout) for layout in INPUT_LAYOUTS]
     if not forms:
         raise Unreadable(misread(description))
-    yield from ((layout, form) for form, layout in forms if said.layout in (None, layout.name))
+    refused = {"bn": "nbd", "nb": "bnd"}.get(description.order)  # it says itself what comes first
+    for form, layout in forms:
+        if layout.name == said.layout or (said.layout is None and layout.name != refused):
+            yield layout, form
 
 
 def misread(description: Description) -> str:

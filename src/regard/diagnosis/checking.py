@@ -1,10 +1,10 @@
 """rg.check: the whole way from somebody's function to a report.
 
-    read      how it is called                       trying
-    observe   what it returns on chosen problems     subject
-    match     which formula, with which mistakes     matching
-    try       what values alone do not show          laws
-    report    each mistake by its name, on the smallest input that shows it
+read      how it is called                       trying
+observe   what it returns on chosen problems     subject
+match     which formula, with which mistakes     matching
+try       what values alone do not show          laws
+report    each mistake by its name, on the smallest input that shows it
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .description import Describe, Description, source
 from .examples import of_one, smallest, weights_of
 from .laws import Examination, Suspicion, Verdict
 from .laws.calls import same_twice
-from .running.limits import Limits, Stopped
-from .running.loading import Live, source_of
 from .matching import CAUSAL, PLAIN, Match, Matcher, bases
-from .running.process import Runner, runner_for
 from .report import Example, Finding, LawResult, Report
+from .sandbox.limits import Limits, Stopped
+from .sandbox.loading import Live, source_of
+from .sandbox.process import Runner, runner_for
 from .search import Observation, Search
 from .source import suspicious
 from .subject import Subject
@@ -79,7 +79,9 @@ def check(
         except Stopped as stop:
             made = Report(place.label, (), "", findings=(_stopped(stop),))
         printed = runner.printed
-    remarks = made.remarks if not printed.bytes else (*made.remarks, f"it printed {printed.lines} lines, not shown here")
+    remarks = (
+        made.remarks if not printed.bytes else (*made.remarks, f"it printed {printed.lines} lines, not shown here")
+    )
     return replace(made, remarks=remarks, seconds=monotonic() - began)
 
 
@@ -129,6 +131,7 @@ class _Check:
         formulas = self.asked or _meant(description)
         self.progress("matching")
         chosen, match, loose = self._matched(trials, formulas, random is not None)
+        match = _with_bias(match, description)
         subject = Subject(self.runner, chosen.reading, random is not None, LOOSE if loose else 0.0)
         form = chosen.reading.form
         right = bases(form, [formulas[0]])[0] if match is None else match.explanation.base
@@ -199,6 +202,13 @@ def _meant(description: Description) -> tuple[Attention, ...]:
     if description.roles & {"causal", "mask"}:  # a flag or a mask decides, and is tried by itself
         says = facts is not None and "name" not in facts.causal and bool(facts.causal)
     return (CAUSAL,) if says else (PLAIN, CAUSAL)
+
+
+def _with_bias(match: Match | None, description: Description) -> Match | None:
+    """T5 leaves out √d and adds a bias of its own: with an argument for that, no root of d is what is meant."""
+    if match is None or match.explanation.bugs != ("no root of d",) or "bias" not in description.roles:
+        return match
+    return Match(replace(match.explanation, base=match.steps, bugs=()), "t5_bias", at=match.at)
 
 
 def _likeliest(trials: Sequence[Trial], formulas: Sequence[Attention]) -> list[Trial]:
@@ -362,8 +372,14 @@ def _unmatched(exam: Examination, verdicts: Sequence[Verdict], suspicions: Seque
     y, right = exam.subject.y(problem), exam.predicted(exam.right, problem)
     if y is not None and right is not None and not exam.differs(y, right):
         return []
-    differ = "" if y is None or right is None or y.shape != right.shape else f"outputs differ by up to {abs(y - right).max():.2g}; "
-    laws_broken = f"laws that it breaks: {', '.join(broken)}" if broken else "it breaks none of the laws that were tried"
+    differ = (
+        ""
+        if y is None or right is None or y.shape != right.shape
+        else f"outputs differ by up to {abs(y - right).max():.2g}; "
+    )
+    laws_broken = (
+        f"laws that it breaks: {', '.join(broken)}" if broken else "it breaks none of the laws that were tried"
+    )
     return [
         Finding(
             "fits nothing in the catalogue",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..algebra.errors import CallError, MissingExtra, RegardError
 from .checking import check
 from .report import Report
-from .running.loading import source_of
+from .sandbox.loading import source_of
 
 if TYPE_CHECKING:
     from rich.console import Console

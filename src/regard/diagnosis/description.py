@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -30,6 +32,12 @@ class Description:
     projections: tuple[Any, ...] = ()
     instance: Any = None
     aside: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> str:
+        """`bn` where its text says of an argument that the batch comes first, `nb` where positions do; else nothing."""
+        said = {_order(self.source, one.name) for one in self.parameters if one.required} - {""}
+        return said.pop() if len(said) == 1 else ""
 
     @property
     def roles(self) -> frozenset[str]:
@@ -67,6 +75,17 @@ def _is_layer(target: Any) -> bool:
     return any(base.__module__.startswith("torch.nn") and base.__name__ == "Module" for base in kind.__mro__)
 
 
+BATCH_WORD, LENGTH_WORD = r"(?:batch\w*|b|bs|bsz)", r"(?:seq\w*|len\w*|pos\w*|tok\w*|time\w*|[tnl])"
+
+
+def _order(text: str, name: str) -> str:
+    """From words such as `x: (batch, positions, width)` or `x is [T, B, C]`."""
+    said = rf"\b{re.escape(name)}\b\W{{0,4}}(?:is|has|of|shape|tensor|\s){{0,6}}[:=]?\s*[(\[]\s*"
+    if re.search(rf"{said}{BATCH_WORD}\s*,", text, re.IGNORECASE):
+        return "bn"
+    return "nb" if re.search(rf"{said}{LENGTH_WORD}\s*,\s*{BATCH_WORD}\s*,", text, re.IGNORECASE) else ""
+
+
 def source(target: Any) -> tuple[str, int]:
     """The text of a function or class and the number of its first line; nothing where there is none."""
     for _ in range(8):
@@ -95,7 +114,7 @@ def languages(*targets: Any) -> tuple[str, ...]:
 def _by_methods(targets: tuple[Any, ...]) -> list[str]:
     """PyTorch, where the code calls methods that its tensors alone have."""
     functions = [one for target in targets if isinstance(one := _unwrapped(target), FunctionType)]
-    return ["torch"] if any(TENSORS & _names(one.__code__) for one in functions) else []
+    return ["torch"] if any(TENSORS & _names(one.__code__, ATTRIBUTES) for one in functions) else []
 
 
 def _loaded() -> list[str]:
@@ -136,6 +155,12 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-def _names(code: CodeType) -> set[str]:
+GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+
+
+def _names(code: CodeType, loads: frozenset[str] = GLOBALS) -> set[str]:
+    """The names that a code, and the codes inside it, load in these ways."""
     inner = [part for part in code.co_consts if isinstance(part, CodeType)]
-    return set(code.co_names).union(*(_names(part) for part in inner))
+    own = {str(one.argval) for one in dis.get_instructions(code) if one.opname in loads}
+    return own.union(*(_names(part, loads) for part in inner))

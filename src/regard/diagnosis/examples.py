@@ -130,6 +130,3 @@ def _matrix(yours: Array, right: Array) -> tuple[Array, Array, str] | None:
 def _given(subject: Subject, problem: Problem) -> dict[str, Any]:
     call = subject.reading.call(problem)
     return {a.name: np.asarray(a.value) for a in call.arguments if not a.plain and np.ndim(a.value) >= 1}
-
-
-

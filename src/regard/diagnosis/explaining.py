@@ -24,7 +24,7 @@ from .libraries import LIBRARIES
 from .matching import CAUSAL, PLAIN
 from .mutants import MUTANTS, Mutant
 from .options import one_of
-from .problem import Array, Problem, Sizes, inputs, masks, vectors
+from .problem import Array, Problem, Sizes, drawn_inputs, drawn_masks, drawn_vectors
 from .report import Example, Finding
 from .steps import State, Steps, Turn, on_inputs, on_vectors
 
@@ -80,13 +80,13 @@ def _settings(counts: Iterable[tuple[int, int, int]]) -> Iterator[tuple[Steps, P
     """Right chains with problems for them: ordinary scores before large, few heads before many."""
     for spread, (heads, groups, batch) in product((1.0, LARGE), counts):
         sizes = Sizes(batch, heads, groups, N, N, width=2, value_width=N, model_width=2 * heads)
-        yield from _on_vectors(_rounded(vectors(sizes, SEED, spread)))
-        yield from _turned(_rounded(vectors(replace(sizes, width=4, value_width=4), SEED, spread)))
+        yield from _on_vectors(_rounded(drawn_vectors(sizes, SEED, spread)))
+        yield from _turned(_rounded(drawn_vectors(replace(sizes, width=4, value_width=4), SEED, spread)))
         for names in ("wq wk wv", "wq wk wv wo"):
             present = frozenset(names.split())
-            yield on_inputs(PLAIN), _rounded(inputs(replace(sizes, value_width=2), present, SEED))
-    small = _rounded(vectors(Sizes(1, 1, 1, N, N, width=2, value_width=N), SEED))
-    yield on_vectors(MASKED), replace(small, mask=_without_a_row(masks(small, SEED)))
+            yield on_inputs(PLAIN), _rounded(drawn_inputs(replace(sizes, value_width=2), present, SEED))
+    small = _rounded(drawn_vectors(Sizes(1, 1, 1, N, N, width=2, value_width=N), SEED))
+    yield on_vectors(MASKED), replace(small, mask=_without_a_row(drawn_masks(small, SEED)))
 
 
 def _on_vectors(small: Problem) -> Iterator[tuple[Steps, Problem]]:
@@ -94,7 +94,7 @@ def _on_vectors(small: Problem) -> Iterator[tuple[Steps, Problem]]:
     yield on_vectors(PLAIN), small
     yield on_vectors(CAUSAL), small
     for kind in ("pairs", "padding"):
-        yield on_vectors(MASKED), replace(small, mask=masks(small, SEED, kind))
+        yield on_vectors(MASKED), replace(small, mask=drawn_masks(small, SEED, kind))
     yield on_vectors(CAUSAL), small.but(q=small["q"][..., -1:, :])
 
 

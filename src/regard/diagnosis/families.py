@@ -16,7 +16,25 @@ import numpy as np
 
 from ..algebra.expressions import Mask
 from ..algebra.masks import causal
-from ..algebra.symbols import abs_, cosine, d, dot, exp, h, i, j, log, n, relu, sigmoid, sqdist, sqrt, table, tanh, where
+from ..algebra.symbols import (
+    abs_,
+    cosine,
+    d,
+    dot,
+    exp,
+    h,
+    i,
+    j,
+    log,
+    n,
+    relu,
+    sigmoid,
+    sqdist,
+    sqrt,
+    table,
+    tanh,
+    where,
+)
 from ..algebra.weights import each, share
 from ..attention import Attention
 from .problem import Array, Problem
@@ -26,6 +44,7 @@ from .steps import Steps
 ROUNDS = 60
 PATIENCE = 6
 CLOSE = 1e-10
+PER_HEAD = {"slope", "sink"}  # tables with a number for each head
 
 
 @dataclass(frozen=True)
@@ -36,12 +55,11 @@ class Family:
     title: str
     formula: Attention
     starts: tuple[tuple[tuple[str, float], ...], ...]
-    per_head: tuple[str, ...] = ()
     bug: str = ""  # the mistake that it is, where it is one
 
     def sizes(self, heads: int) -> dict[str, int]:
         """How many numbers each table holds."""
-        return {name: heads if name in self.per_head else 1 for name, _ in self.starts[0]}
+        return {name: heads if name in PER_HEAD else 1 for name, _ in self.starts[0]}
 
 
 @dataclass(frozen=True)
@@ -57,15 +75,17 @@ class Fitted:
         """The formula with the numbers written in, rounded."""
         text = repr(self.family.formula)
         for name, values in self.numbers:
-            for index in ("[h]", ""):
-                if len(values) == 1 or not index:
-                    text = text.replace(f'table("{name}"){index}', f"{values[0]:.5g}")
+            if len(values) == 1:  # numbers for each head stay a table
+                text = text.replace(f'table("{name}")[h]', f"{values[0]:.5g}").replace(
+                    f'table("{name}")', f"{values[0]:.5g}"
+                )
         return text
 
 
 def _families() -> list[Family]:
     c, b, cap = table("c"), table("bias"), table("cap")
     slope = table("slope")[h]
+    sinks = share(exp, sink=exp(table("sink")[h]))
     plain = dot / sqrt(d)
     one = ((("c", 1.0),), (("c", 0.1),), (("c", 10.0),))
     sloped = ((("slope", 0.1),), (("slope", 0.5),), (("slope", 0.01),))
@@ -86,8 +106,9 @@ def _families() -> list[Family]:
         Family("relu_over_n", "ReLU / n", Attention(weight=each(relu), score=c * dot), one),
         Family("squared_relu", "squared ReLU", Attention(weight=each(lambda s: relu(s) ** 2), score=c * dot), one),
         Family("softmax_plus_one", "softmax plus a sink", Attention(weight=share(exp, sink=c)), one),
-        Family("alibi", "ALiBi", Attention(score=plain - slope * (i - j)), sloped, ("slope",)),
-        Family("alibi", "ALiBi, both ways", Attention(score=plain - slope * abs_(i - j)), sloped, ("slope",)),
+        Family("learned_sinks", "learned sinks", Attention(weight=sinks), ((("sink", 0.0),),)),
+        Family("alibi", "ALiBi", Attention(score=plain - slope * (i - j)), sloped),
+        Family("alibi", "ALiBi, both ways", Attention(score=plain - slope * abs_(i - j)), sloped),
     ]
 
 
@@ -133,7 +154,7 @@ def _explains(chain: Steps, numbers: dict[str, Array], observations: Sequence[Ob
 
 def with_numbers(problem: Problem, numbers: dict[str, Any]) -> Problem:
     """The problem with tables for the free numbers."""
-    tables = {name: np.asarray(values) if name == "slope" else float(values[0]) for name, values in numbers.items()}
+    tables = {name: np.asarray(values) if name in PER_HEAD else float(values[0]) for name, values in numbers.items()}
     return replace(problem, options={**problem.options, **tables})
 
 
@@ -196,4 +217,3 @@ def _jacobian(residual: Any, theta: Array, r: Array) -> Array | None:
 def _predicted(chain: Steps, problem: Problem) -> Array | None:
     state = Search([Observation(problem, np.empty(0), 0.0)]).state(chain)
     return None if state is None else np.asarray(state.y)
-

@@ -36,7 +36,7 @@ def plain_values(form: str, sizes: Sizes, problem: Problem) -> Mapping[str, Any]
     }
 
 
-def positions(name: str, n: int, width: int) -> Array | tuple[Array, ...]:
+def position_table(name: str, n: int, width: int) -> Array | tuple[Array, ...]:
     """What an argument of this name holds for positions 0 … n − 1 of rotary vectors."""
     angles = np.arange(n)[:, None] * BASE ** (-2 * np.arange(width // 2) / width)
     halves = np.concatenate([angles, angles], axis=-1)

@@ -107,7 +107,7 @@ class PyTorch(Language):
             return super().read(value)
         if value.is_complex() or value.is_nested or value.dtype == torch.uint8:
             return None
-        return np.array(value.detach().to("cpu", torch.float64))
+        return np.array(value.detach().to("cpu", torch.float64).numpy())
 
     def gradients(self, output: Callable[..., Any], chosen: Sequence[Any], dy: Any) -> list[np.ndarray | None]:
         import torch

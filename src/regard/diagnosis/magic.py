@@ -20,7 +20,7 @@ from ..algebra.errors import KindError, MissingExtra, RegardError
 from .checking import check
 from .options import HELP, arguments
 from .report import Report
-from .running.loading import label
+from .sandbox.loading import label
 
 KINDS = {"heads": int, "groups": int, "seconds": float}
 LEFT_OUT = ("strict",)  # a report of a notebook has no status to end with

@@ -1,11 +1,11 @@
 """Which formula the target computes, and with which mistakes: level by level, the simplest first.
 
-    0   a formula that was asked for, as it is
-        another formula of the zoo, as it is
-    1   one mistake in a formula that was asked for
-        a formula with free numbers: the zoo in any temperature, softmax in any scale
-    2   two mistakes; or one in another formula
-    3   three
+0   a formula that was asked for, as it is
+    another formula of the zoo, as it is
+1   one mistake in a formula that was asked for
+    a formula with free numbers: the zoo in any temperature, softmax in any scale
+2   two mistakes; or one in another formula
+3   three
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAIN, CAUSAL = Attention(), Attention(mask=causal)
 KNOWN = ("euclidean", "alibi", "sigmoid", "relu_over_n", "squared_relu", "softmax_plus_one")
 CAPS = (30, 50, 20, 10, 15)
 WINDOWS = range(1, 5)
-PATIENCE = 6.0  # seconds for all levels but the first
+PATIENCE = 5.0  # seconds for all levels but the first
 READINGS = (64, 4, 8, 2, 4, 2, 2)  # how many are looked at on each level
 
 

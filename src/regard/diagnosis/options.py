@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..algebra.errors import KindError
-from .running.limits import Limits
+from .sandbox.limits import Limits
 
 HELP = {
     "roles": 'What its arguments are, in order: "q,k,v,mask", "x,wq,wk,wv".',

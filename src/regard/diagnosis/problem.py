@@ -88,7 +88,7 @@ class Problem:
         return int(self.arrays["q" if self.form == "vectors" else "x"].shape[0])
 
 
-def vectors(sizes: Sizes, seed: int = 0, spread: float = 1.0) -> Problem:
+def drawn_vectors(sizes: Sizes, seed: int = 0, spread: float = 1.0) -> Problem:
     """Random queries, keys and values."""
     draw = np.random.default_rng(seed).normal
     q = spread * draw(size=(sizes.batch, sizes.heads, sizes.queries, sizes.width))
@@ -97,7 +97,9 @@ def vectors(sizes: Sizes, seed: int = 0, spread: float = 1.0) -> Problem:
     return Problem({"q": q, "k": k, "v": v}, sizes.heads, sizes.groups)
 
 
-def inputs(sizes: Sizes, present: frozenset[str], seed: int = 0, spread: float = 1.0, shared: bool = True) -> Problem:
+def drawn_inputs(
+    sizes: Sizes, present: frozenset[str], seed: int = 0, spread: float = 1.0, shared: bool = True
+) -> Problem:
     """Random inputs and matrices: those that the target has. One x for all three roles where they are shared."""
     draw = np.random.default_rng(seed).normal
     width = sizes.model_width
@@ -119,7 +121,7 @@ def inputs(sizes: Sizes, present: frozenset[str], seed: int = 0, spread: float =
     return Problem(arrays, sizes.heads, sizes.groups)
 
 
-def masks(problem: Problem, seed: int = 0, kind: str = "pairs") -> Array:
+def drawn_masks(problem: Problem, seed: int = 0, kind: str = "pairs") -> Array:
     """Random truths that admit at least one key in every row: of pairs, or of keys alone (padding at the end)."""
     random = np.random.default_rng(seed)
     shape = (problem.batch, problem.queries, problem.keys)

@@ -13,12 +13,12 @@ import numpy as np
 
 from . import returned
 from .calling import Argument, Call, Outcome, Path
-from .handing import plain_values, positions
+from .handing import plain_values, position_table
 from .layouts import LAYOUTS, Layout
 from .libraries import LIBRARIES
 from .masks import GivenMask
 from .matrices import FUSED, IN_OUT, Written
-from .problem import Array, Problem, Sizes, inputs, vectors
+from .problem import Array, Problem, Sizes, drawn_inputs, drawn_vectors
 from .signature import Parameter
 
 TOLERANCE = {"float64": 1e-5, "float32": 2e-4}  # of the output: a mistake changes far more, rounding far less
@@ -72,10 +72,10 @@ class Reading:
         if self.layout.one:
             size = replace(size, queries=1)
         if self.form == "vectors":
-            return vectors(size, seed, spread)
+            return drawn_vectors(size, seed, spread)
         if self.shared:
             size = replace(size, keys=size.queries)
-        problem = inputs(size, self.present, seed, spread, shared=self.shared)
+        problem = drawn_inputs(size, self.present, seed, spread, shared=self.shared)
         if "v" in self.roles:  # values have an input of their own
             memory = np.random.default_rng(seed + 1).normal(size=problem["context"].shape)
             problem = problem.but(memory=memory)
@@ -123,7 +123,7 @@ class Reading:
         if role in MASKS:
             return None if self.mask is None else self.mask.array(problem, self.layout)
         if role == "positions":
-            return positions(parameter.name, problem.keys, self.sizes.width)
+            return position_table(parameter.name, problem.keys, self.sizes.width)
         if self.form == "vectors" and role in ("q", "k", "v"):
             return (self.layout.queries if role == "q" else self.layout).of(problem[role])
         if role in INPUT_OF and self.form == "inputs":

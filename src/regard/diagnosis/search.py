@@ -17,12 +17,16 @@ from time import monotonic
 import numpy as np
 
 from ..algebra.errors import RegardError
+from ..algebra.mistakes import MISTAKES
 from .mutants import VISIBLE, Mutant
 from .problem import Array, Problem
 from .steps import State, Step, Steps
 
 FIRST = ("inverted mask", "strict mask", "shifted mask", "query and key exchanged")  # others may take the mask away
-NAMES = (*FIRST, *(name for name in VISIBLE if name not in FIRST))
+FORMULAS = (mistake.name for mistake in MISTAKES if mistake.name in VISIBLE)  # others may take the formula away
+NAMES = tuple(dict.fromkeys((*FIRST, *FORMULAS, *VISIBLE)))
+"""The order in which several mistakes are made in one chain."""
+
 ENOUGH = 0.5  # at least this share of the entries must be predicted: rows that a mask leaves empty are not
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from .calling import Call, Calls, Outcome
 from .problem import Array, Problem
-from .running.process import Runner
 from .reading import Reading
+from .sandbox.process import Runner
 from .search import Observation
 
 RUNS = 400  # of a target that answers differently each time: its mean is looked at

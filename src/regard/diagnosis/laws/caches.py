@@ -96,7 +96,11 @@ def _failed(outcome: Outcome, first: int) -> Verdict:
 def _part(problem: Problem, first: int, last: int) -> Problem:
     """The rows of one piece as queries, with all keys up to its end."""
     if problem.form == "vectors":
-        cut = {"q": problem["q"][..., first:last, :], "k": problem["k"][..., :last, :], "v": problem["v"][..., :last, :]}
+        cut = {
+            "q": problem["q"][..., first:last, :],
+            "k": problem["k"][..., :last, :],
+            "v": problem["v"][..., :last, :],
+        }
     else:
         cut = {"x": problem["x"][:, first:last], "context": problem["x"][:, :last], "memory": problem["x"][:, :last]}
     return problem.but(**cut)

@@ -113,7 +113,9 @@ def sizes_free(exam: Examination) -> Verdict:
         outcome = exam.subject.outcome(problem, f"a call with {n} positions")
         y = reading.read(outcome, problem)
         if y is None:
-            wrong.append(f"length {n}: {outcome.kind or 'another shape'}{': ' + outcome.error[:80] if outcome.error else ''}")
+            wrong.append(
+                f"length {n}: {outcome.kind or 'another shape'}{': ' + outcome.error[:80] if outcome.error else ''}"
+            )
         elif exam.model is not None and not exam.subject.random and not exam.explains(problem, y):
             wrong.append(f"length {n}: wrong values")
     if not wrong:

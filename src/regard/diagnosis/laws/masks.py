@@ -15,7 +15,7 @@ from ..calling import Outcome
 from ..families import filled, fitted
 from ..masks import MEANINGS, GivenMask, masks_for
 from ..mutants import MUTANTS
-from ..problem import Array, Problem, masks
+from ..problem import Array, Problem, drawn_masks
 from ..reading import Reading
 from ..search import Explanation, Observation, Search
 from ..signature import Parameter
@@ -129,7 +129,7 @@ def _seen(subject: Subject, outcome: Outcome, problem: Problem) -> Observation |
 def _problem(reading: Reading, kind: GivenMask) -> Problem:
     """A problem with a mask that says as much as its shape can; numbers to add for one that is added."""
     problem = reading.problem(31)
-    admitted = masks(problem, 32, "padding" if kind.of_keys else "pairs")
+    admitted = drawn_masks(problem, 32, "padding" if kind.of_keys else "pairs")
     added = np.random.default_rng(33).normal(size=admitted.shape)
     if not kind.of_texts:
         admitted, added = (np.broadcast_to(one[:1], one.shape).copy() for one in (admitted, added))
@@ -178,7 +178,7 @@ def _leaky(exam: Examination, tried: list[Tried]) -> Tried | None:
 
 def _meant(exam: Examination, parameter: Parameter, tried: Tried, law: str) -> Verdict:
     mask, found, name = tried.reading.mask, tried.found, parameter.name
-    assert mask is not None and found is not None  # noqa: S101 - the caller has looked
+    assert mask is not None and found is not None
     if found.bugs:
         evidence = f"{name} ({mask.words}): hidden pairs still count, or others are hidden"
         return Verdict(law, False, evidence, tuple(Suspicion(bug, evidence, "error") for bug in found.bugs))
@@ -248,7 +248,9 @@ def _leaking(exam: Examination, subject: Subject, problem: Problem, chain: Steps
         if low is None or y is None or expected is None:
             return Verdict(HIDDEN, None, "the scores cannot be set")
         if exam.differs(y, expected, times=LEAK):
-            evidence = f"where the admitted score is −{fill:.0f}, hidden pairs are read: their score is no lower than that"
+            evidence = (
+                f"where the admitted score is −{fill:.0f}, hidden pairs are read: their score is no lower than that"
+            )
             return Verdict(HIDDEN, False, evidence, (Suspicion("finite mask value", evidence),))
     return Verdict(HIDDEN, True, f"admitted scores of −{FILLS[-1]:.0f}: hidden pairs are not read")
 
@@ -339,7 +341,9 @@ def _accident(exam: Examination, parameter: Parameter) -> Verdict:
             return Verdict(law, True, f"{n} texts of {n} positions: right")
         wrong = MUTANTS["mask broadcast by accident"][0](chain)
         if wrong is not None and search.explains(wrong):
-            evidence = f"with {n} texts of {n} positions, row b of a ({n}, {n}) mask hides keys from query b of every text"
+            evidence = (
+                f"with {n} texts of {n} positions, row b of a ({n}, {n}) mask hides keys from query b of every text"
+            )
             certain = parameter.role == "padding" or bool(SAYS_PADDING.search(exam.description.source))
             severity = "error" if certain else "warning"
             return Verdict(law, False, evidence, (Suspicion("mask broadcast by accident", evidence, severity),))
@@ -351,5 +355,3 @@ def _staggered(problem: Problem) -> Array:
     return np.broadcast_to(
         np.arange(problem.keys) < lengths[:, None, None], (problem.batch, problem.queries, problem.keys)
     ).copy()
-
-

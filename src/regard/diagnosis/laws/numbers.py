@@ -35,7 +35,9 @@ def large_scores(exam: Examination) -> Verdict:
         return _far_apart(exam, law, problem, reach)
     if _row_of_largest(exam, sharp, y):
         return _underflow(law, LARGE[reading.dtype])
-    evidence = f"with scores up to {LARGE[reading.dtype]:.0f}, {np.mean(~np.isfinite(y[told])):.0%} of the output is NaN or ∞"
+    evidence = (
+        f"with scores up to {LARGE[reading.dtype]:.0f}, {np.mean(~np.isfinite(y[told])):.0%} of the output is NaN or ∞"
+    )
     return Verdict(law, False, evidence, (Suspicion("no maximum subtracted", evidence),))
 
 
@@ -110,7 +112,9 @@ def precise(exam: Examination) -> Verdict:
     if y is None or expected is None:
         return Verdict(law, None, "the call failed")
     error = float(np.nanmax(np.abs(y - expected)))
-    return Verdict(law, None if error > exam.subject.tolerance else True, f"largest error {error:.1g} in {reading.dtype}")
+    return Verdict(
+        law, None if error > exam.subject.tolerance else True, f"largest error {error:.1g} in {reading.dtype}"
+    )
 
 
 def gradients(exam: Examination) -> Verdict:

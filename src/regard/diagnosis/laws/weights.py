@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from ..problem import Array, Problem
@@ -23,7 +22,9 @@ def rows_sum_to_one(exam: Examination) -> Verdict:
     y = observed.y[np.isfinite(observed.y)]
     if not y.size:
         return Verdict(law, False, "no output is a number")
-    return Verdict(law, bool(np.abs(y - 1).max() <= observed.tolerance * 2), f"sums from {y.min():.4g} to {y.max():.4g}")
+    return Verdict(
+        law, bool(np.abs(y - 1).max() <= observed.tolerance * 2), f"sums from {y.min():.4g} to {y.max():.4g}"
+    )
 
 
 def _all_ones(exam: Examination) -> Problem | None:
@@ -67,7 +68,10 @@ def order_of_keys(exam: Examination) -> Verdict:
         return Verdict(law, None, "the formula looks at positions")
     problem = reading.problem(13)
     places = np.random.default_rng(14).permutation(problem.keys)
-    before, after = (exam.subject.observed(one, "keys in another order") for one in (problem, _ordered(problem, places, reading.shared)))
+    before, after = (
+        exam.subject.observed(one, "keys in another order")
+        for one in (problem, _ordered(problem, places, reading.shared))
+    )
     if before is None or after is None:
         return Verdict(law, None, "the call failed")
     y = after.y[..., np.argsort(places), :] if reading.shared else after.y
@@ -113,7 +117,7 @@ def _changed(problem: Problem, j: int) -> Problem:
         array[..., j, :] += np.random.default_rng(j).normal(size=array[..., j, :].shape)
         made[name] = array
     if problem.form == "inputs":  # one input stays one array
-        return problem.but(**{name: made[names[0]] for name in names})
+        return problem.but(**dict.fromkeys(names, made[names[0]]))
     return problem.but(**made)
 
 
@@ -181,6 +185,13 @@ def _used(exam: Examination, problem: Problem) -> Array | None:
 def _forms(used: Array) -> list[Array]:
     """The weights with and without their batch and heads, and averaged over heads."""
     mean = used.mean(axis=1)
-    return [used, mean, used[:, 0], used[0], mean[0], used[0, 0], used.transpose(1, 0, 2, 3), used.reshape(-1, *used.shape[2:])]
-
-
+    return [
+        used,
+        mean,
+        used[:, 0],
+        used[0],
+        mean[0],
+        used[0, 0],
+        used.transpose(1, 0, 2, 3),
+        used.reshape(-1, *used.shape[2:]),
+    ]

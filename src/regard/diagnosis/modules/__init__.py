@@ -19,7 +19,7 @@ from ...algebra.errors import MissingExtra
 _NAMES = by_name(
     {
         "construction": "construct",
-        "facts": "Facts",
+        "known": "Facts",
         "inspection": "facts",
         "describing": "projections",
         "places": "Place Projections Slot",

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..signature import parameters
 from ..words import words
-from .facts import Facts, whole
+from .known import Facts, whole
 from .usual import CONFIGS, HEAD_WIDTHS, HEADS, KEY_HEADS, LENGTHS
 
 RESETS = {"reset", "clear", "empty", "flush"}

@@ -15,9 +15,9 @@ from ...algebra.errors import KindError
 from ..description import Description, languages, source
 from ..signature import parameters
 from ..words import is_bias, words
-from .facts import Facts, whole
 from .found import Found, said_by, sizes_of
 from .instance import PlainInstance, object_of
+from .known import Facts, whole
 from .search import ways
 from .usual import CONFIGS, HEAD_WIDTHS, HEADS, KEY_HEADS, LENGTHS
 
@@ -105,7 +105,7 @@ def _numbers(value: Any) -> np.ndarray[Any, Any] | None:
     if not hasattr(value, "__array__") and not _is_list(value):
         return None
     try:
-        made = np.array(value.detach() if hasattr(value, "detach") else value)
+        made = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     except (ValueError, TypeError, RuntimeError):
         return None
     return made if made.dtype.kind == "f" and made.ndim > 0 and not _holds_arrays(value) else None

@@ -17,8 +17,8 @@ from math import prod
 from ..words import words
 from . import layouts
 from .candidates import Chosen, first_tensors, given_tensors, named_tensors
-from .facts import Facts
 from .found import Found
+from .known import Facts
 from .layouts import IN_HEADS, OUT_HEADS, SIDE_BY_SIDE, Cuts, Heads
 from .places import BIASES, MATRICES, Place, Projections, Slot
 

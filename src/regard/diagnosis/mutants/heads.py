@@ -18,9 +18,7 @@ def _viewed(x: Array, heads: int) -> Array:
 def split_by_view(state: State) -> State:
     """(batch, n, heads · d) read as (batch, heads, n, d): rows of one head come from several tokens."""
     p = state.problem
-    return replace(
-        state, q=_viewed(state.q, p.heads), k=_viewed(state.k, p.groups), v=_viewed(state.v, p.groups)
-    )
+    return replace(state, q=_viewed(state.q, p.heads), k=_viewed(state.k, p.groups), v=_viewed(state.v, p.groups))
 
 
 @makes("heads split without transpose")
@@ -43,6 +41,7 @@ def merge_without_transpose(steps: Steps) -> Steps | None:
 
 def split_in_place(state: State) -> State:
     """(batch, n, heads, d): the heads stand where positions belong."""
+
     def cut(x: Array, heads: int) -> Array:
         return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads)
 

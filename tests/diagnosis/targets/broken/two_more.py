@@ -141,7 +141,7 @@ def masked_attention(q, k, v, mask):
 
 
 def quick_attention(q, k, v):
-    scores = q.half() @ k.half().mT / math.sqrt(q.size(-1))
+    scores = torch.bmm(q.half(), k.half().mT) / math.sqrt(q.size(-1))
     return torch.softmax(scores.to(q.dtype), dim=1) @ v
 
 

@@ -23,11 +23,11 @@ import pytest
 import torch
 
 from regard import CallError, KindError, MissingExtra
-from regard.diagnosis.running import memory
-from regard.diagnosis.running.limits import Limits, Stopped, TargetError, died, out_of_memory
-from regard.diagnosis.running.loading import Place
-from regard.diagnosis.running.printed import Printed, Tally
-from regard.diagnosis.running.process import Call, Child, Here, Runner, runner_for
+from regard.diagnosis.sandbox import memory
+from regard.diagnosis.sandbox.limits import Limits, Stopped, TargetError, died, out_of_memory
+from regard.diagnosis.sandbox.loading import Place
+from regard.diagnosis.sandbox.printed import Printed, Tally
+from regard.diagnosis.sandbox.process import Call, Child, Here, Runner, runner_for
 
 ABOUT = "a call with q (2, 3, 5, 7)"
 SMALL = Limits(memory=2**28, printed=5_000)
@@ -450,8 +450,8 @@ def parent(code: str, folder: Path) -> subprocess.Popen[str]:
     head = """
         import os, sys, time
         import numpy as np
-        from regard.diagnosis.running.process import Call, Child
-        from regard.diagnosis.running.limits import Limits
+        from regard.diagnosis.sandbox.process import Call, Child
+        from regard.diagnosis.sandbox.limits import Limits
         print("main runs", flush=True)
 
         def target(what):
@@ -513,7 +513,7 @@ def test_the_children_of_the_child_end_too() -> None:
 
 
 def test_the_system_ends_what_computes_for_too_long() -> None:
-    code = "from regard.diagnosis.running.memory import limit_processor as limit\nlimit(0.5)\nwhile True: pass"
+    code = "from regard.diagnosis.sandbox.memory import limit_processor as limit\nlimit(0.5)\nwhile True: pass"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=20).returncode == -signal.SIGXCPU
 
 
@@ -521,7 +521,7 @@ def test_where_the_system_holds_no_ceiling_a_thread_does() -> None:
     code = """
         import sys, time
         sys.platform = "elsewhere"
-        from regard.diagnosis.running.memory import Ceiling
+        from regard.diagnosis.sandbox.memory import Ceiling
         ceiling = Ceiling(2**26)
         ceiling.settle()
         kept = []

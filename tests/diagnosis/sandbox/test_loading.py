@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from regard import KindError
-from regard.diagnosis.running.limits import Limits, Stopped, TargetError
-from regard.diagnosis.running.loading import Live, Place, source_of
-from regard.diagnosis.running.notebooks import python_of
-from regard.diagnosis.running.process import Call, Child, Here
+from regard.diagnosis.sandbox.limits import Limits, Stopped, TargetError
+from regard.diagnosis.sandbox.loading import Live, Place, source_of
+from regard.diagnosis.sandbox.notebooks import python_of
+from regard.diagnosis.sandbox.process import Call, Child, Here
 
 ATTEND = """
     from __future__ import annotations

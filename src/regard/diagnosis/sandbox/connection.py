@@ -21,7 +21,7 @@ BOOT = """
 import sys
 sys.path[:] = sys.argv[1:]
 del sys.argv[1:]
-from regard.diagnosis.running.child import main
+from regard.diagnosis.sandbox.child import main
 main()
 """
 QUIET = {
