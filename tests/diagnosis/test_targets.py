@@ -44,7 +44,8 @@ def loaded(path: Path) -> ModuleType:
     for library in {alias.name.partition(".")[0] for node in imports for alias in node.names} & NEEDED:
         pytest.importorskip(library, reason=f"pip install {library} to check implementations written in it")
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -58,7 +59,8 @@ def checked(path: Path, name: str) -> Report:
 @pytest.mark.parametrize(("path", "name"), cases("right"))
 def test_right_ones_pass(path: Path, name: str) -> None:
     report = checked(path, name)
-    assert report.ok and not report.recognised, str(report)
+    assert report.ok, str(report)
+    assert not report.recognised, str(report)
 
 
 @pytest.mark.parametrize(("path", "name"), cases("other"))

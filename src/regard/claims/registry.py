@@ -17,7 +17,9 @@ from ..algebra.errors import MissingExtra
 from .record import Claim, LedgerError, Measured, Measurements, Result, Verdict
 from .sources import SOURCES
 
-MODULES = tuple(f"rows.{name}" for name in "elements similarity axes scores weights mistakes outputs positions programs".split())
+MODULES = tuple(
+    f"rows.{name}" for name in "elements similarity axes scores weights mistakes outputs positions programs".split()
+)
 """Where rows stand, in the order of the ledger; names are relative to this package."""
 
 EXTRAS = {"PIL": "inputs", "scipy": "geometry", "sklearn": "geometry", "tokenizers": "inputs", "transformers": "hf"}

@@ -38,7 +38,6 @@ class Outcome:
     changed: tuple[str, ...] = ()  # arguments that are not what they were
     gradients: Mapping[str, np.ndarray | None] = field(default_factory=dict)
     runs: tuple[np.ndarray, ...] = ()  # the output of every repetition
-    fused: bool = False  # whether PyTorch's own causal attention was called
     returned: str = ""
 
     def at(self, path: Path) -> np.ndarray | None:
@@ -60,7 +59,6 @@ class Call:
     dy: np.ndarray | None = None
     wrt: tuple[str, ...] = ()
     training: bool = False
-    spied: bool = False
     about: str = "a call"
 
     def run(self, target: Any) -> Outcome:
@@ -77,11 +75,10 @@ class Call:
             return _failed(problem)
 
     def _called(self, function: Any, language: Language) -> Outcome:
-        fused: list[bool] = []
         runs = []
         for _ in range(max(self.times, 1)):
             values, names = self._values(language)
-            with language.watched(fused) if self.spied else language.quiet():
+            with language.quiet():
                 # a compiled function answers as it did the first time: repetitions are to be calls
                 result = _apply(function, self.arguments, values, language if self.times == 1 else _AS_IT_IS)
             arrays = tuple(_arrays(result, language))
@@ -89,7 +86,7 @@ class Call:
             kept = next((array for path, array in arrays if path == self.output), np.empty(0))
             runs.append(Outcome(arrays, changed=changed, runs=(kept,), returned=_shown(result)))
         every = tuple(array for run in runs for array in run.runs) if self.times > 1 else ()
-        return replace(runs[-1], runs=every, fused=any(fused))
+        return replace(runs[-1], runs=every)
 
     def _values(self, language: Language) -> tuple[list[Any], list[tuple[str, Any, Any]]]:
         """The values to hand over, and those to look at afterwards with what they were."""

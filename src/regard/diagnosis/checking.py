@@ -18,18 +18,16 @@ from ..algebra.errors import KindError
 from ..attention import Attention, parse
 from ..zoo import ENTRIES
 from . import laws
-from .catalogue import CATALOGUE
 from .description import Describe, Description, source
-from .examples import of_one, smallest, weights_of
+from .findings import WHY, distinct, found, imprecise, of_match, of_size, stopped, unmatched
 from .laws import Examination, Suspicion, Verdict
 from .laws.calls import same_twice
 from .matching import CAUSAL, PLAIN, Match, Matcher, bases
-from .report import Example, Finding, LawResult, Report
+from .report import LawResult, Report
 from .sandbox.limits import Limits, Stopped
 from .sandbox.loading import Live, source_of
 from .sandbox.process import Runner, runner_for
 from .search import Observation, Search
-from .source import suspicious
 from .subject import Subject
 from .trying import Said, Trial, readings
 
@@ -77,7 +75,7 @@ def check(
         try:
             made = _Check(runner, place, said, asked, init, projections, progress or _silent).report()
         except Stopped as stop:
-            made = Report(place.label, (), "", findings=(_stopped(stop),))
+            made = Report(place.label, (), "", findings=(stopped(stop),))
         printed = runner.printed
     remarks = (
         made.remarks if not printed.bytes else (*made.remarks, f"it printed {printed.lines} lines, not shown here")
@@ -139,15 +137,15 @@ class _Check:
         exam = Examination(subject, description, match, right, named, self.said.mask)
         self.progress("trying laws")
         verdicts = [*([random] if random else []), *self._tried(exam)]
-        suspicions = [*_of_match(match, formulas), *_of_size(chosen, named), *([loose] if loose else [])]
+        suspicions = [*of_match(match), *of_size(chosen, named), *([loose] if loose else [])]
         suspicions += [one for verdict in verdicts for one in verdict.suspicions]
         self.progress("looking for small examples")
-        findings = [*_found(exam, _distinct(suspicions)), *_unmatched(exam, verdicts, suspicions)]
+        findings = [*found(exam, distinct(suspicions)), *unmatched(exam, verdicts)]
         return Report(
             target=self.place.label,
             reading=tuple({**chosen.reading.words(), **_facts(description)}.items()),
             formula="" if match is None else match.text,
-            recognised=_recognised(match, self.asked),
+            recognised=_recognised(match),
             asked=repr(formulas[0]),
             findings=tuple(sorted(findings, key=lambda one: one.severity != "error")),
             laws=tuple(LawResult(one.law, one.holds, one.measured) for one in verdicts),
@@ -177,7 +175,7 @@ class _Check:
         match = Matcher(rough, formulas).roughly()
         if match is None:
             return kept[0][0], None, None
-        return kept[match.at][0], match, _imprecise(match, kept[match.at][1][0])
+        return kept[match.at][0], match, imprecise(match, kept[match.at][1][0])
 
     def _tried(self, exam: Examination) -> Iterable[Verdict]:
         trying = laws.tried(exam)
@@ -187,7 +185,7 @@ class _Check:
             except StopIteration:
                 return
             except Stopped as stop:
-                yield Verdict("every call returns", False, str(stop), (Suspicion(_WHY[stop.why], str(stop)),))
+                yield Verdict("every call returns", False, str(stop), (Suspicion(WHY[stop.why], str(stop)),))
                 return
             yield verdict
 
@@ -250,152 +248,10 @@ def _observed(subject: Subject, trial: Trial) -> list[Observation]:
     return found
 
 
-# -- findings ------------------------------------------------------------------------------------------------------
-
-_WHY = {
-    "time": "never returns",
-    "memory": "allocates without bound",
-    "crash": "crashes",
-    "printing": "prints without end",
-    "exit": "ends the process",
-}
+# -- what the report says ------------------------------------------------------------------------------------------
 
 
-def _stopped(stop: Stopped) -> Finding:
-    return Finding(
-        _WHY[stop.why], "error", stop.text, "", "call it by hand with small arrays, and see where it stays", "", None
-    )
-
-
-def _imprecise(match: Match, seen: Observation) -> Suspicion:
-    state = Search([seen]).state(match.steps)
-    error = 0.0 if state is None else float(abs(state.y - seen.y).max())
-    return Suspicion("low precision inside", f"the largest error is {error:.1g}, as of half precision")
-
-
-def _of_match(match: Match | None, formulas: Sequence[Attention]) -> list[Suspicion]:
-    if match is None:
-        return []
-    return [Suspicion(name, _measured(name, match), "error") for name in match.explanation.bugs]
-
-
-def _measured(name: str, match: Match) -> str:
-    if match.fitted is not None and name == match.fitted.family.bug:
-        (_, (number, *_)), *_ = match.fitted.numbers
-        return f"your scores are {number:.4g} × q·k" if name == "wrong scale" else f"hidden pairs get {number:.4g}"
-    formula = match.steps.formula
-    return "" if formula is None else f"what it computes: {formula!r}"
-
-
-def _of_size(trial: Trial, named: frozenset[str]) -> list[Suspicion]:
-    """A target that works at one size alone."""
-    if trial.only.startswith("length"):
-        return [Suspicion("length baked in", f"it works with {trial.only.split()[1]} positions alone")]
-    if trial.only.startswith("batch"):
-        return [Suspicion("batch size baked in", f"it works with {trial.only.split()[1]} texts alone")]
-    if trial.only == "square" and "key not transposed" not in named:
-        return [Suspicion("key not transposed", "it works only with as many positions as features")]
-    return []
-
-
-CONSEQUENCES = {  # what follows from a mistake is not named beside it
-    "maximum over queries": {"gradient wrong", "gradient cut", "no maximum subtracted", "one maximum for all rows"},
-    "strict mask": {"empty rows are NaN"},
-    "inverted mask": {"empty rows are NaN"},
-    "no maximum subtracted": {"one maximum for all rows"},
-    "batch size baked in": {"batch elements see each other"},
-    "key not transposed": {"length baked in", "batch size baked in"},
-    "inputs changed in place": {"gradient cut"},
-}
-
-
-def _distinct(suspicions: Iterable[Suspicion]) -> list[Suspicion]:
-    """Each mistake once, by its first evidence, without what follows from another."""
-    first = list({one.name: one for one in reversed(list(suspicions))}.values())[::-1]
-    follow = {name for one in first for name in CONSEQUENCES.get(one.name, ())}
-    return [one for one in first if one.name not in follow]
-
-
-def _found(exam: Examination, suspicions: Sequence[Suspicion]) -> list[Finding]:
-    alone = len(suspicions) == 1
-    return [_finding(exam, one, alone) for one in suspicions]
-
-
-def _finding(exam: Examination, one: Suspicion, alone: bool) -> Finding:
-    bug = CATALOGUE.get(one.name)
-    if bug is None:
-        return Finding(one.name, "error", one.evidence, "", "", "", None)
-    description = exam.description
-    return Finding(
-        bug.name,
-        one.severity or bug.severity,
-        bug.wrong,
-        bug.hides,
-        bug.advice,
-        bug.mended(exam.subject.reading.language),
-        bug.seen,
-        evidence=one.evidence,
-        also=_also(exam, one.name) if alone else (),
-        lines=suspicious(description.source, description.line, bug.near),
-        example=one.example or _example(exam, one.name, alone),
-    )
-
-
-def _also(exam: Examination, name: str) -> tuple[str, ...]:
-    """Other mistakes that are the same function here."""
-    match = exam.match
-    if match is None or match.explanation.bugs != (name,) or match.fitted is not None:
-        return ()
-    seen = exam.subject.observed(exam.subject.reading.problem(0))
-    return () if seen is None else Search([seen]).others(match.explanation)
-
-
-def _example(exam: Examination, name: str, alone: bool) -> Example | None:
-    if name not in exam.named:
-        return None
-    try:
-        found = smallest(exam.subject, exam.right) if alone and not exam.subject.random else None
-        if found is not None and found.shown == "weights":
-            return found
-        shown = weights_of(exam.subject, exam.right, exam.model) if alone and exam.model is not None else None
-        return shown or found or of_one(exam.subject, exam.right, name)
-    except Stopped:
-        return None
-
-
-def _unmatched(exam: Examination, verdicts: Sequence[Verdict], suspicions: Sequence[Suspicion]) -> list[Finding]:
-    """What to say when nothing in the catalogue predicts the target."""
-    if exam.match is not None:
-        return []
-    broken = [one.law for one in verdicts if one.holds is False]
-    problem = exam.subject.reading.problem(0)
-    y, right = exam.subject.y(problem), exam.predicted(exam.right, problem)
-    if y is not None and right is not None and not exam.differs(y, right):
-        return []
-    differ = (
-        ""
-        if y is None or right is None or y.shape != right.shape
-        else f"outputs differ by up to {abs(y - right).max():.2g}; "
-    )
-    laws_broken = (
-        f"laws that it breaks: {', '.join(broken)}" if broken else "it breaks none of the laws that were tried"
-    )
-    return [
-        Finding(
-            "fits nothing in the catalogue",
-            "error",
-            f"It does not compute {exam.right.formula!r}, nor any formula or mistake that is known here.",
-            "",
-            "Look at the laws that it breaks and at the example; say formula=… if it should compute something else.",
-            "",
-            None,
-            evidence=differ + laws_broken,
-            example=smallest(exam.subject, exam.right),
-        )
-    ]
-
-
-def _recognised(match: Match | None, asked: tuple[Attention, ...] | None) -> str:
+def _recognised(match: Match | None) -> str:
     if match is None or not match.recognised:
         return ""
     entry = ENTRIES.get(match.recognised)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .mutants import MUTANTS
-from .problem import Array, Problem, Sizes
+from .problem import Array, Problem
 from .report import Example
 from .search import Observation, Search
 from .steps import State, Steps
@@ -28,6 +28,15 @@ def smallest(subject: Subject, right: Steps) -> Example | None:
         if (found := _compared(subject, problem, y, np.asarray(state.y))) is not None:
             return found
     return None
+
+
+def paired(subject: Subject, problem: Problem, right: Steps | None) -> Example | None:
+    """What the target returns for one problem beside what is right; rows that read nothing are zeros."""
+    shown = _seen(problem) if problem.form == "vectors" and problem["v"].shape[-1] == problem.keys else problem
+    y, state = subject.y(shown, "a small example"), _state(right, shown)
+    if y is None or state is None or state.y.shape != y.shape:
+        return None
+    return _compared(subject, shown, y, np.nan_to_num(np.asarray(state.y)))
 
 
 def of_one(subject: Subject, base: Steps, name: str) -> Example | None:
@@ -72,13 +81,13 @@ def _problems(subject: Subject) -> Iterator[Problem]:
                 yield _rounded(reading.problem(51, queries=n, keys=n, batch=1))
                 yield _rounded(reading.problem(51, queries=n, keys=n))
             continue
-        for heads, batch in _counts(reading.sizes, reading.layout.has("h"), reading.layout.has("b")):
+        for heads, batch in _counts(reading.layout.has("h"), reading.layout.has("b")):
             sizes = {"queries": n, "keys": n, "heads": heads, "groups": heads, "batch": batch}
             yield from (_seen(_rounded(reading.problem(51, width=w, value_width=n, **sizes))) for w in (1, 2, n))
             yield _rounded(reading.problem(51, **sizes))
 
 
-def _counts(sizes: Sizes, heads: bool, batch: bool) -> list[tuple[int, int]]:
+def _counts(heads: bool, batch: bool) -> list[tuple[int, int]]:
     counts = [(1, 1)]
     if heads:
         counts.append((2, 1))

@@ -134,7 +134,7 @@ def _causal(formula: Attention) -> Attention:
     return Attention(score=formula.score, weight=formula.weight, mask=causal)
 
 
-def fitted(search: Search, base: Steps, family: Family, names: Sequence[str] = ()) -> Fitted | None:
+def fitted(search: Search, base: Steps, family: Family) -> Fitted | None:
     """The family with numbers that predict every observation, in the place of the base's formula; None if none do."""
     chain = base.with_formula(family.formula)
     if chain is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Language:
-    """array: from NumPy; read: back to it; same: as given; apply: a call; gradients; quiet, watched: around calls."""
+    """array: from NumPy; read: back to it; same: as given; apply: a call; gradients; quiet: around calls."""
 
     name = ""
     title = ""
@@ -42,11 +42,6 @@ class Language:
     def quiet(self) -> Iterator[None]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            yield
-
-    @contextlib.contextmanager
-    def watched(self, fused: list[bool]) -> Iterator[None]:
-        with self.quiet():
             yield
 
 
@@ -119,21 +114,6 @@ class PyTorch(Language):
                 return [None for _ in leaves]
             found = torch.autograd.grad((y * dy).sum(), leaves, allow_unused=True)
         return [None if g is None else self.read(g) for g in found]
-
-    @contextlib.contextmanager
-    def watched(self, fused: list[bool]) -> Iterator[None]:
-        from torch.nn.functional import scaled_dot_product_attention
-        from torch.overrides import TorchFunctionMode
-
-        class Watch(TorchFunctionMode):  # type: ignore[misc]
-            def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                options = kwargs or {}
-                if called is scaled_dot_product_attention:
-                    fused.append(bool(options.get("is_causal", len(args) > 5 and args[5])))
-                return called(*args, **options)
-
-        with self.quiet(), Watch():
-            yield
 
 
 class Jax(Language):

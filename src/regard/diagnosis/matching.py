@@ -25,6 +25,7 @@ from .search import Explanation, Observation, Search, variants
 from .steps import State, Steps, Turn, on_inputs, on_vectors
 
 PLAIN, CAUSAL = Attention(), Attention(mask=causal)
+WITH_TABLES = ("bilinear", "mahalanobis", "learned_sinks")
 KNOWN = ("euclidean", "alibi", "sigmoid", "relu_over_n", "squared_relu", "softmax_plus_one")
 CAPS = (30, 50, 20, 10, 15)
 WINDOWS = range(1, 5)
@@ -89,10 +90,12 @@ def others() -> tuple[tuple[str, Attention], ...]:
     """Formulas that are right, though not what most people mean: of the zoo, without free numbers."""
     found = [(name, ENTRIES[name].formula) for name in KNOWN]
     found += [("soft_cap", ENTRIES["soft_cap"].make(cap)) for cap in CAPS]
+    found += [("learned_sinks", Attention(weight=ENTRIES["learned_sinks"].formula.weight))]
     masked = [(name, Attention(score=f.score, weight=f.weight, mask=causal)) for name, f in found if f.mask is None]
+    tables = [(name, ENTRIES[name].formula) for name in WITH_TABLES]
     windows = [("sliding_window", Attention(mask=window(width))) for width in WINDOWS]
     sides = [("sliding_window", Attention(mask=(i - j <= width) & (j - i <= width))) for width in WINDOWS]
-    return (*found, *masked, *windows, *sides)
+    return (*found, *masked, *tables, *windows, *sides)
 
 
 class Matcher:

@@ -97,6 +97,18 @@ def drawn_vectors(sizes: Sizes, seed: int = 0, spread: float = 1.0) -> Problem:
     return Problem({"q": q, "k": k, "v": v}, sizes.heads, sizes.groups)
 
 
+TABLES = {"metric": ("M", "P"), "sink": ("sink",)}
+"""The names, in formulas, of what arguments of these roles hold."""
+
+
+def drawn_tables(roles: frozenset[str], sizes: Sizes, seed: int = 0) -> dict[str, Array]:
+    """A matrix between queries and keys, symmetric and definite; a number for each head."""
+    draw = np.random.default_rng(seed + 100).normal
+    square = draw(size=(sizes.width, sizes.width))
+    drawn = {"metric": square @ square.T / sizes.width, "sink": draw(size=sizes.heads)}
+    return {name: drawn[role] for role in roles & set(TABLES) for name in TABLES[role]}
+
+
 def drawn_inputs(
     sizes: Sizes, present: frozenset[str], seed: int = 0, spread: float = 1.0, shared: bool = True
 ) -> Problem:

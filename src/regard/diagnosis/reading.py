@@ -18,7 +18,7 @@ from .layouts import LAYOUTS, Layout
 from .libraries import LIBRARIES
 from .masks import GivenMask
 from .matrices import FUSED, IN_OUT, Written
-from .problem import Array, Problem, Sizes, drawn_inputs, drawn_vectors
+from .problem import TABLES, Array, Problem, Sizes, drawn_inputs, drawn_tables, drawn_vectors
 from .signature import Parameter
 
 TOLERANCE = {"float64": 1e-5, "float32": 2e-4}  # of the output: a mistake changes far more, rounding far less
@@ -72,7 +72,7 @@ class Reading:
         if self.layout.one:
             size = replace(size, queries=1)
         if self.form == "vectors":
-            return drawn_vectors(size, seed, spread)
+            return replace(drawn_vectors(size, seed, spread), options=drawn_tables(self.roles, size, seed))
         if self.shared:
             size = replace(size, keys=size.queries)
         problem = drawn_inputs(size, self.present, seed, spread, shared=self.shared)
@@ -122,6 +122,8 @@ class Reading:
         role = parameter.role
         if role in MASKS:
             return None if self.mask is None else self.mask.array(problem, self.layout)
+        if role in TABLES:
+            return np.asarray(problem.options[TABLES[role][0]])
         if role == "positions":
             return position_table(parameter.name, problem.keys, self.sizes.width)
         if self.form == "vectors" and role in ("q", "k", "v"):

@@ -50,6 +50,7 @@ ROLES = {
     "width": "d_k dk d_head head_dim dim_head d d_key head_size key_dim depth dim_k",
     "model_width": "d_model embed_dim dim emb_dim n_embd hidden_size model_dim",
     "params": "params parameters weights theta w",
+    "sink": "sink sinks sink_logits sink_bias attention_sinks attn_sinks",
     "seed": "rng seed generator prng prng_key rng_key random_state",
 }
 ROLE = {name: role for role, names in ROLES.items() for name in names.split()}
@@ -127,6 +128,10 @@ def _projection(name: str) -> str:
 # -- all names together ------------------------------------------------------------------------------------------
 
 
+METRICS = {"M", "P", "W", "A", "S", "metric", "precision", "Sigma_inv", "sigma_inv", "bilinear"}
+"""Names of a matrix between queries and keys."""
+
+
 def _settled(said: list[Parameter]) -> list[Parameter]:
     """What a name means beside the others: `key` next to `k` is a seed, `h` next to an input is a count of heads."""
     roles = [one.role for one in said]
@@ -140,6 +145,8 @@ def _settled(said: list[Parameter]) -> list[Parameter]:
             role = "heads"
         elif one.name in {"d", "D"} and {"c", "C"} & others:  # the fourth of a, b, c, d
             role = ""
+        elif one.name in METRICS and one.required and {"q", "k", "v"} <= set(roles):
+            role = "metric"
         elif role == "x" and {"x", "q"} & set(roles[:at]):
             role = "context" if one.required else ""
         elif role == "context" and "x" not in roles and "q" not in roles and one.required:

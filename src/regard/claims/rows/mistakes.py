@@ -74,7 +74,8 @@ def masked_late() -> Measurements:
     raised[:, 5] = 5.0  # key 5 is hidden from query 0
     before, after = (np.tril(_softmax(one))[0, 0] for one in (scores, raised))
     yield Measured(1 - before, "what is missing of row 0, of six equal scores", at_least=0.8, at_most=0.84)
-    yield Measured(after / before, "a kept weight, after a hidden score rose by 5", at_most=0.05, detail=f"{before:.3f} to {after:.4f}")
+    share = "what is left of a kept weight when a hidden score rises by 5"
+    yield Measured(after / before, share, at_most=0.05, detail=f"{before:.3f} to {after:.4f}")
     yield _named(masked_after, "mask after the weights")
     yield Measured(float(check(renormalised, limits=None).ok), "divided by what is left, it passes", at_least=1)
 

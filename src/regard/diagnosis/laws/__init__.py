@@ -3,7 +3,8 @@
 calls     the same answer twice, inputs left alone, texts apart, any length, any batch
 weights   rows sum to one, outputs among the values, the order of keys, who reads whom
 numbers   large scores, rows far apart, gradients
-masks     what a mask argument means, empty rows, values that leak, padding that broadcasts
+masks     what a mask argument means, and rows that it leaves empty;  flags: causal ones, padding that broadcasts
+leaks     hidden pairs stay hidden
 caches    pieces with a cache are the whole
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import caches, calls, masks, numbers, weights
-from .base import Examination, Suspicion, Verdict
+from . import caches, calls, flags, leaks, masks, numbers, weights
+from .base import UNKNOWN, Examination, Suspicion, Verdict
 
 SINGLE = (
     calls.inputs_left_alone,
@@ -29,9 +30,9 @@ SINGLE = (
     weights.returned_weights,
     numbers.large_scores,
     numbers.gradients,
-    masks.own_mask,
+    leaks.own_mask,
 )
-SEVERAL = (masks.mask_arguments, masks.causal_flag, masks.padding_by_accident, caches.pieces)
+SEVERAL = (masks.mask_arguments, flags.causal_flag, flags.padding_by_accident, caches.pieces)
 
 
 def tried(exam: Examination) -> Iterator[Verdict]:
@@ -42,4 +43,4 @@ def tried(exam: Examination) -> Iterator[Verdict]:
         yield from laws(exam)
 
 
-__all__ = ["Examination", "Suspicion", "Verdict", "calls", "tried"]
+__all__ = ["UNKNOWN", "Examination", "Suspicion", "Verdict", "calls", "tried"]

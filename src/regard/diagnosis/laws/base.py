@@ -16,6 +16,9 @@ from ..search import Observation, Search
 from ..steps import State, Steps
 from ..subject import Subject
 
+UNKNOWN = "fits nothing in the catalogue"
+"""The name of a difference that no mistake explains."""
+
 
 @dataclass(frozen=True)
 class Suspicion:

@@ -15,7 +15,7 @@ from ..reading import Reading
 from ..search import Observation, Search
 from ..signature import Parameter
 from ..steps import Steps
-from .base import Examination, Suspicion, Verdict
+from .base import UNKNOWN, Examination, Suspicion, Verdict
 
 PIECES = ((3, 4, 5), (2, 5))
 SIZES_DIFFER = re.compile(r"size|shape|dimension|concat|cat\(|must match|broadcast|mismatch", re.IGNORECASE)
@@ -88,9 +88,8 @@ def _failed(outcome: Outcome, first: int) -> Verdict:
     if not first:
         return Verdict(LAW, None, f"the call fails with a cache: {outcome.kind}: {outcome.error[:100]}")
     evidence = f"the call after the first {first} positions fails: {outcome.kind}: {outcome.error[:140]}"
-    if SIZES_DIFFER.search(outcome.error):
-        return Verdict(LAW, False, evidence, (Suspicion("cache on the wrong axis", evidence),))
-    return Verdict(LAW, False, evidence)
+    name = "cache on the wrong axis" if SIZES_DIFFER.search(outcome.error) else UNKNOWN
+    return Verdict(LAW, False, evidence, (Suspicion(name, evidence),))
 
 
 def _part(problem: Problem, first: int, last: int) -> Problem:
@@ -115,7 +114,8 @@ def _explained(exam: Examination, piece: Problem, y: np.ndarray, ends: tuple[int
     for name, steps in _hypotheses(exam):
         if search.explains(steps):
             return Verdict(LAW, False, evidence, (Suspicion(name, evidence, "error"),))
-    return Verdict(LAW, False, evidence, (Suspicion("cache on the wrong axis", evidence),) if _forgets(exam, y) else ())
+    name = "cache on the wrong axis" if exam.model is not None and np.isfinite(y).all() else UNKNOWN
+    return Verdict(LAW, False, evidence, (Suspicion(name, evidence),))
 
 
 def _alone(piece: Problem) -> Problem:
@@ -133,11 +133,6 @@ def _hypotheses(exam: Examination) -> Iterator[tuple[str, Steps]]:
             made = None if exam.model is None else mutant(exam.model)
             if made is not None:
                 yield name, made
-
-
-def _forgets(exam: Examination, y: np.ndarray) -> bool:
-    """Nothing else is known of a cache that gives wrong values: it is joined wrongly."""
-    return exam.model is not None and bool(np.isfinite(y).all())
 
 
 def _lengths(ends: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..mutants import MUTANTS
 from ..problem import Array, Problem
-from .base import Examination, Suspicion, Verdict
+from .base import UNKNOWN, Examination, Suspicion, Verdict
 
 TIMES = 12
 LENGTHS = (1, 2, 3, 7, 9)
@@ -28,7 +28,8 @@ def same_twice(exam: Examination) -> Verdict:
         return Verdict(law, True, f"{TIMES} calls, largest difference {spread:.1g}")
     dropped = _dropped(exam, problem)
     if dropped is not None:
-        evidence = f"in evaluation, outputs of {TIMES} equal calls differ by up to {spread:.2g}, as when {dropped:.0%} of the weights are dropped"
+        differ = f"in evaluation, outputs of {TIMES} equal calls differ by up to {spread:.2g}"
+        evidence = f"{differ}, as when {dropped:.0%} of the weights are dropped"
         return Verdict(law, False, evidence, (Suspicion("dropout in evaluation", evidence),))
     evidence = f"outputs of {TIMES} equal calls differ by up to {spread:.2g}"
     return Verdict(law, False, evidence, (Suspicion("not deterministic", evidence),))
@@ -162,7 +163,8 @@ def different_lengths(exam: Examination) -> Verdict:
 def _corner(exam: Examination, law: str, problem: Problem, y: Array) -> Verdict:
     upper = exam.predicted(exam.model or exam.right, replace(problem, start=0))
     if upper is None or exam.differs(y, upper):
-        return Verdict(law, False, "3 queries, 5 keys: wrong values")
+        unknown = Suspicion(UNKNOWN, "with 3 queries and 5 keys the output is wrong", "warning")
+        return Verdict(law, False, "3 queries, 5 keys: wrong values", (unknown,))
     evidence = "with 3 queries and 5 keys, query 0 stands at position 0, not at position 2"
     return Verdict(law, False, evidence, (Suspicion("mask in the wrong corner", evidence),))
 
@@ -185,4 +187,5 @@ def fewer_key_heads(exam: Examination) -> Verdict:
         predicted = None if tiled is None else exam.predicted(tiled, problem)
         if predicted is not None and not exam.differs(y, predicted):
             return Verdict(law, False, evidence, (Suspicion("groups repeated in the wrong order", evidence),))
-    return Verdict(law, False, "4 query heads, 2 key heads: wrong values")
+    unknown = Suspicion(UNKNOWN, "with 4 query heads and 2 key heads the output is wrong", "warning")
+    return Verdict(law, False, "4 query heads, 2 key heads: wrong values", (unknown,))

@@ -101,22 +101,6 @@ def _spread(problem: Problem, factor: float) -> Problem:
     return problem.but(x=problem["x"] * factor)
 
 
-def precise(exam: Examination) -> Verdict:
-    """The error against float64 is that of the target's precision."""
-    law = "full precision inside"
-    reading = exam.subject.reading
-    if exam.model is None or exam.subject.random:
-        return Verdict(law, None, "the right values are not known")
-    problem = reading.problem(22)
-    y, expected = exam.subject.y(problem, "precision"), exam.expected(problem)
-    if y is None or expected is None:
-        return Verdict(law, None, "the call failed")
-    error = float(np.nanmax(np.abs(y - expected)))
-    return Verdict(
-        law, None if error > exam.subject.tolerance else True, f"largest error {error:.1g} in {reading.dtype}"
-    )
-
-
 def gradients(exam: Examination) -> Verdict:
     """The gradient of Σ y·dy is that of finite differences of the target itself."""
     law = "gradients are those of the values"
@@ -131,7 +115,7 @@ def gradients(exam: Examination) -> Verdict:
         return Verdict(law, None, "some outputs are no numbers")
     names = [one.name for one in reading.taken if one.role in ("q", "k", "v", "x", "context")]
     raw = subject.outcome(problem).at(reading.output)
-    dy = np.random.default_rng(24).normal(size=np.shape(raw))
+    dy = np.random.default_rng(24).normal(size=() if raw is None else raw.shape)
     outcome = subject.outcome(problem, "gradients", dy=dy, wrt=tuple(names))
     if outcome.error:
         return _no_graph(law, outcome.kind, outcome.error)

@@ -68,10 +68,8 @@ def order_of_keys(exam: Examination) -> Verdict:
         return Verdict(law, None, "the formula looks at positions")
     problem = reading.problem(13)
     places = np.random.default_rng(14).permutation(problem.keys)
-    before, after = (
-        exam.subject.observed(one, "keys in another order")
-        for one in (problem, _ordered(problem, places, reading.shared))
-    )
+    ordered = _ordered(problem, places, reading.shared)
+    before, after = (exam.subject.observed(one, "keys in another order") for one in (problem, ordered))
     if before is None or after is None:
         return Verdict(law, None, "the call failed")
     y = after.y[..., np.argsort(places), :] if reading.shared else after.y
@@ -104,39 +102,35 @@ def who_reads_whom(exam: Examination) -> Verdict:
         change = np.abs(after.y - before.y)
         moved = change.max(axis=(0, 1, 3)) if exam.vectors else change.max(axis=(0, 2))
         reads[:, j] = ~(moved <= 2 * before.tolerance)
-    return Verdict(law, None, _pattern(reads))
+    return Verdict(law, None, _pattern(reads, exam.subject.reading.shared))
 
 
 def _changed(problem: Problem, j: int) -> Problem:
-    names = ("k", "v") if problem.form == "vectors" else ("context", "memory")
-    if problem.form == "inputs" and problem["context"] is problem["x"]:
-        names = ("x", "context", "memory")
-    made = {}
-    for name in names:
-        array = np.array(problem[name])
-        array[..., j, :] += np.random.default_rng(j).normal(size=array[..., j, :].shape)
-        made[name] = array
-    if problem.form == "inputs":  # one input stays one array
-        return problem.but(**dict.fromkeys(names, made[names[0]]))
-    return problem.but(**made)
+    """Another key j, and another value: in every role of an input that serves several."""
+    names = ("q", "k", "v") if problem.form == "vectors" else ("x", "context", "memory")
+    moved: dict[int, Array] = {}
+    for name in names[1:]:
+        if id(problem[name]) not in moved:
+            array = moved[id(problem[name])] = np.array(problem[name])
+            array[..., j, :] += np.random.default_rng(j).normal(size=array[..., j, :].shape)
+    return problem.but(**{name: moved.get(id(problem[name]), problem[name]) for name in names})
 
 
-def _pattern(reads: Array) -> str:
+def _pattern(reads: Array, own: bool) -> str:
+    """The pairs that are read, in words. `own`: a position always moves with its own query."""
     queries, n = reads.shape
     i, j = np.arange(n - queries, n)[:, None], np.arange(n)
     names = {
-        "every position reads every other": np.ones_like(reads),
+        "every position reads every other": (j >= 0) & (i >= 0),
         "each reads itself and what came before (causal)": j <= i,
-        "each reads only what came before, not itself": (j < i) | (i == j) & False,
+        "each reads what came before, and not itself": j < i,
         "each reads one position ahead": j <= i + 1,
         "each reads itself and what comes after": j >= i,
-        "each reads only what comes after": j > i,
+        "each reads what comes after, and not itself": j > i,
         "each reads itself alone": i == j,
     }
     for name, pattern in names.items():
-        if np.array_equal(reads | np.eye(*reads.shape, n - queries, dtype=bool), pattern | (i == j)) and (
-            np.array_equal(reads, pattern) or queries == n
-        ):
+        if np.array_equal(reads, pattern | (i == j) if own else pattern):
             return name
     return f"{reads.mean():.0%} of the pairs are read"
 
@@ -173,7 +167,8 @@ def returned_weights(exam: Examination) -> Verdict:
         return Verdict(law, None, f"of shape {shown.shape}: not compared")
     if min(errors) <= 2 * exam.subject.tolerance:
         return Verdict(law, True, f"largest difference {min(errors):.1g}")
-    evidence = f"the returned matrix differs from the weights in use by up to {min(errors):.2g}; its rows sum to {np.nanmean(shown.sum(-1)):.3g} on average"
+    sums = f"its rows sum to {np.nanmean(shown.sum(-1)):.3g} on average"
+    evidence = f"the returned matrix differs from the weights in use by up to {min(errors):.2g}; {sums}"
     return Verdict(law, False, evidence, (Suspicion("returned weights are others", evidence),))
 
 
@@ -185,13 +180,5 @@ def _used(exam: Examination, problem: Problem) -> Array | None:
 def _forms(used: Array) -> list[Array]:
     """The weights with and without their batch and heads, and averaged over heads."""
     mean = used.mean(axis=1)
-    return [
-        used,
-        mean,
-        used[:, 0],
-        used[0],
-        mean[0],
-        used[0, 0],
-        used.transpose(1, 0, 2, 3),
-        used.reshape(-1, *used.shape[2:]),
-    ]
+    flat = used.reshape(-1, *used.shape[2:])
+    return [used, mean, used[:, 0], used[0], mean[0], used[0, 0], used.transpose(1, 0, 2, 3), flat]

@@ -6,9 +6,7 @@ one, or None where it cannot be made there.
 
 from __future__ import annotations
 
-from . import behaviour, formulas, heads, masks, numbers, positions, projections, weights
+from . import behaviour, formulas, heads, masks, numbers, positions, projections, weights  # noqa: F401 - they enter
 from .registry import MUTANTS, VISIBLE, Mutant
 
-__all__ = [
-    "MUTANTS", "VISIBLE", "Mutant", "behaviour", "formulas", "heads", "masks", "numbers", "positions", "projections", "weights",
-]  # fmt: skip
+__all__ = ["MUTANTS", "VISIBLE", "Mutant"]

@@ -44,12 +44,13 @@ class ByAccident(Weigh):
     """A (batch, n) padding mask that broadcasts as (n, n): text b hides keys from query b of every text."""
 
     def admitted(self, problem: Problem) -> Array:
-        if library(problem.mask).all(problem.mask):
-            return problem.mask
+        mask: Array = problem.mask
+        xp = library(mask)
+        if xp.all(mask):
+            return mask
         if not is_padding(problem) or problem.batch != problem.queries:
             raise ValueError("a padding mask over as many texts as queries is needed")
-        rows = problem.mask[:, 0]
-        return library(rows).broadcast_to(rows[None], problem.mask.shape)
+        return xp.broadcast_to(mask[None, :, 0], mask.shape)
 
 
 def is_padding(problem: Problem) -> bool:
