@@ -19,6 +19,7 @@ from regard.inputs import Rotary
 PLAIN, CAUSAL, GIVEN = rg.Attention(), rg.Attention(mask=rg.causal), rg.Attention(mask=rg.given("mask"))
 ROTARY = Turn(Rotary())
 BEHAVIOUR = {"library": "torch"}
+CROSSED = {"values_of_keys", "keys_of_queries", "all_of_queries"}  # need inputs of their own
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,10 @@ WEIGHTS = Setting(on_vectors(PLAIN), programs.with_weights)
 TURNED = Setting(replace(on_vectors(PLAIN), place=ROTARY), programs.on_heads)
 CACHED = Setting(replace(on_vectors(CAUSAL), place=ROTARY), programs.with_cache)
 INPUT = Setting(on_inputs(PLAIN), programs.on_input)
+MERGED = Setting(on_inputs(PLAIN), programs.without_output)
+CROSS = Setting(on_inputs(PLAIN), programs.on_three_inputs)
 TORCH = Setting(on_vectors(PLAIN), programs.on_heads, BEHAVIOUR)
-FULL = (HEADS, AHEAD, MASKED, PADDED, WEIGHTS, TURNED, CACHED, INPUT, TORCH)
+FULL = (HEADS, AHEAD, MASKED, PADDED, WEIGHTS, TURNED, CACHED, INPUT, MERGED, CROSS, TORCH)
 
 FIRST = {  # the setting to make a bug in, where it is not the first that can
     "root of the model width": INPUT,
@@ -50,6 +53,7 @@ FIRST = {  # the setting to make a bug in, where it is not the first that can
     "empty rows are NaN": MASKED,
     "finite mask value": MASKED,
     "returned weights are others": WEIGHTS,
+    "heads averaged": MERGED,
     "gradient cut": TORCH,
     "gradient wrong": TORCH,
     "positions not moved on": CACHED,
@@ -59,6 +63,7 @@ FIRST = {  # the setting to make a bug in, where it is not the first that can
 INVISIBLE = {  # forms that are another function's twin in the setting where they can be made
     ("root of the value width", 0),  # d_v = d
     ("groups repeated in the wrong order", 0),  # as many key heads as query heads: see below
+    ("output projection per head", 1),  # a W_O of the width of one head: among the targets
 }
 
 
@@ -75,6 +80,8 @@ def made(name: str, mutant: Mutant) -> tuple[Callable[..., Any], dict[str, Any]]
     """The wrong function, in the first setting where the mistake can be made and is no other form's."""
     for setting in [FIRST[name]] if name in FIRST else FULL:
         steps = mutant(setting.chain)
+        if steps is not None and getattr(steps.project, "__name__", "") in CROSSED and setting is not CROSS:
+            continue
         if steps is not None and steps != setting.chain:
             return setting.program(steps), setting.options
     pytest.fail(f"{name}: no setting lets it be made")

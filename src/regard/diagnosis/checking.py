@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from ..algebra.errors import KindError
 from ..attention import Attention, parse
 from ..zoo import ENTRIES
@@ -22,7 +24,8 @@ from .description import Describe, Description, source
 from .findings import WHY, distinct, found, imprecise, of_match, of_size, stopped, unmatched
 from .laws import Examination, Suspicion, Verdict
 from .laws.calls import same_twice
-from .matching import CAUSAL, PLAIN, Match, Matcher, bases
+from .laws.weights import moved
+from .matching import CAUSAL, KEPT, PLAIN, Match, Matcher, bases
 from .report import LawResult, Report
 from .sandbox.limits import Limits, Stopped
 from .sandbox.loading import Live, source_of
@@ -33,7 +36,6 @@ from .trying import Said, Trial, readings
 
 LOOSE = 0.03  # the error of half precision, seen in the output
 SHARP = 5.0  # queries so much larger bend scores where formulas differ
-KEPT = 8  # readings that are looked at closely
 DEFAULT = Limits()
 
 
@@ -168,7 +170,8 @@ class _Check:
         kept = [(trial, seen) for trial, seen in zip(trials, observed, strict=True) if seen]
         if not kept:
             return trials[0], None, None
-        match = Matcher([(trial.reading.form, seen) for trial, seen in kept], formulas).match()
+        ahead = None if random else _reads_ahead(Subject(self.runner, kept[0][0].reading))
+        match = Matcher([(trial.reading.form, seen) for trial, seen in kept], formulas, ahead).match()
         if match is not None:
             return kept[match.at][0], match, None
         rough = [(trial.reading.form, [replace(seen[0], tolerance=LOOSE)]) for trial, seen in kept]
@@ -246,6 +249,18 @@ def _observed(subject: Subject, trial: Trial) -> list[Observation]:
         if sharp is not None:
             return [*found, sharp]
     return found
+
+
+def _reads_ahead(subject: Subject) -> bool | None:
+    """Whether the first query reads the last key; None where that cannot be told."""
+    problem = subject.reading.problem(0)
+    if problem.queries < 2 or problem.queries != problem.keys:
+        return None
+    before, after = subject.y(problem), subject.y(moved(problem, problem.keys - 1))
+    if before is None or after is None or before.shape != after.shape:
+        return None
+    change = np.abs(after - before)[..., 0, :]
+    return bool(np.nanmax(change, initial=0.0) > subject.tolerance)
 
 
 # -- what the report says ------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from time import monotonic
 
 from ..algebra.masks import causal, window
 from ..algebra.symbols import i, j
@@ -21,16 +20,33 @@ from ..attention import Attention
 from ..inputs import Rotary
 from ..zoo import ENTRIES
 from .families import Family, Fitted, families, fitted
-from .search import Explanation, Observation, Search, variants
+from .search import NAMES, Explanation, Observation, Search, variants
 from .steps import State, Steps, Turn, on_inputs, on_vectors
 
 PLAIN, CAUSAL = Attention(), Attention(mask=causal)
 WITH_TABLES = ("bilinear", "mahalanobis", "learned_sinks")
 KNOWN = ("euclidean", "alibi", "sigmoid", "relu_over_n", "squared_relu", "softmax_plus_one")
 CAPS = (30, 50, 20, 10, 15)
-WINDOWS = range(1, 5)
-PATIENCE = 5.0  # seconds for all levels but the first
-READINGS = (64, 4, 8, 2, 4, 2, 2)  # how many are looked at on each level
+WINDOWS = range(2, 5)  # a window of 1 is no attention
+COMMON = (
+    "inverted mask",
+    "strict mask",
+    "shifted mask",
+    "softmax over queries",
+    "softmax over heads",
+    "mask after the weights",
+    "no root of d",
+    "d for its root",
+    "0/1 mask added",
+    "no mask",
+    "heads split without transpose",
+    "heads merged without transpose",
+    "values from the input",
+    "values from the keys",
+    "queries and keys swapped",
+    "output projection forgotten",
+)
+"""The mistakes that are met most often."""
 
 
 @dataclass(frozen=True)
@@ -99,85 +115,124 @@ def others() -> tuple[tuple[str, Attention], ...]:
 
 
 class Matcher:
-    """One search for each reading that works; the first that explains everything at the lowest level wins."""
+    """One search for each reading that works; the first that explains everything at the lowest level wins.
 
-    def __init__(self, observed: Sequence[tuple[str, Sequence[Observation]]], formulas: Sequence[Attention]) -> None:
+    ahead: whether the first query reads the last key, of which a causal formula knows nothing
+    """
+
+    def __init__(
+        self,
+        observed: Sequence[tuple[str, Sequence[Observation]]],
+        formulas: Sequence[Attention],
+        ahead: bool | None = None,
+    ) -> None:
         self.forms = [form for form, _ in observed]
         self.searches = [Search(observations) for _, observations in observed]
         self.asked = formulas
+        self.ahead = ahead
 
     def match(self) -> Match | None:
         """The simplest explanation; None where nothing in the catalogue fits."""
-        until = monotonic() + PATIENCE
-        levels = (self._as_asked, self._another, self._one, self._free, self._two, self._one_in_another, self._three)
-        for level, readings in zip(levels, READINGS, strict=True):
-            for at in range(min(len(self.searches), readings)):
-                if (found := level(at, until)) is not None:
-                    return replace(found, at=at)
-        return None
+        return self._first_of(LEVELS)
 
     def roughly(self) -> Match | None:
         """With wide tolerances: no more than one mistake, and no free numbers."""
-        until = monotonic() + PATIENCE
-        for level in (self._as_asked, self._one):
-            for at in range(len(self.searches)):
-                if (found := level(at, until)) is not None:
+        return self._first_of(((Matcher.as_asked, KEPT), (Matcher.one, KEPT)))
+
+    def _first_of(self, levels: Sequence[tuple[Callable[[Matcher, int], Match | None], int]]) -> Match | None:
+        for level, readings in levels:
+            for at in range(min(len(self.searches), readings)):
+                if (found := level(self, at)) is not None:
                     return replace(found, at=at)
         return None
+
+    # -- levels ----------------------------------------------------------------------------------------------------
+
+    def as_asked(self, at: int) -> Match | None:
+        """A formula that was asked for, in any right manner."""
+        chains = self._bases(at)
+        return self._first(at, [*chains, *manners(chains, self.forms[at])], 0)
+
+    def another(self, at: int) -> Match | None:
+        """Another formula of the zoo."""
+        return self._in_another(at, 0)
+
+    def one(self, at: int) -> Match | None:
+        """One mistake."""
+        return self._first(at, self._bases(at), 1) or self._first(at, self._turned(at), 1)
+
+    def two(self, at: int) -> Match | None:
+        """Two mistakes, without positions that turn."""
+        return self._first(at, self._bases(at), 2)
+
+    def free(self, at: int) -> Match | None:
+        """A formula with free numbers."""
+        return self._fitted(at, self._bases(at)[0], ())
+
+    def two_turned(self, at: int) -> Match | None:
+        """Two mistakes with rotary positions."""
+        return self._first(at, self._turned(at), 2)
+
+    def one_in_another(self, at: int) -> Match | None:
+        """One mistake in another formula of the zoo, with or without free numbers."""
+        return self._in_another(at, 1) or self._fitted_with_one(at)
+
+    def three(self, at: int) -> Match | None:
+        """Three of the mistakes that are met most often."""
+        return self._first(at, self._bases(at), 3, COMMON)
+
+    # -- what they are made of -------------------------------------------------------------------------------------
 
     def _bases(self, at: int) -> list[Steps]:
         return bases(self.forms[at], self.asked)
 
-    def _first(self, at: int, chains: Sequence[Steps], bugs: int, until: float = float("inf")) -> Match | None:
-        found = self.searches[at].first(chains, bugs, until)
+    def _turned(self, at: int) -> list[Steps]:
+        return [replace(chain, place=Turn(rotary)) for rotary in rotaries()[:2] for chain in self._bases(at)]
+
+    def _first(self, at: int, chains: Sequence[Steps], bugs: int, names: Sequence[str] = NAMES) -> Match | None:
+        found = self.searches[at].first(chains, bugs, names)
         return None if found is None else Match(found)
 
-    def _as_asked(self, at: int, until: float) -> Match | None:
-        chains = self._bases(at)
-        return self._first(at, [*chains, *manners(chains, self.forms[at])], 0)
-
-    def _another(self, at: int, until: float) -> Match | None:
+    def _in_another(self, at: int, bugs: int) -> Match | None:
         for name, formula in others():
-            if (found := self._first(at, bases(self.forms[at], [formula]), 0)) is not None:
-                return replace(found, recognised=name)
-        return None
-
-    def _one(self, at: int, until: float) -> Match | None:
-        chains = self._bases(at)
-        rotated = [replace(chain, place=Turn(rotary)) for rotary in rotaries()[:2] for chain in chains]
-        return self._first(at, chains, 1, until) or self._first(at, rotated, 1, until)
-
-    def _free(self, at: int, until: float) -> Match | None:
-        return self._fitted(at, self._bases(at)[0], (), until)
-
-    def _two(self, at: int, until: float) -> Match | None:
-        chains = self._bases(at)
-        rotated = [replace(chain, place=Turn(rotary)) for rotary in rotaries()[:2] for chain in chains]
-        return self._first(at, chains, 2, until) or self._first(at, rotated, 2, until)
-
-    def _one_in_another(self, at: int, until: float) -> Match | None:
-        for name, formula in others():
-            if (found := self._first(at, bases(self.forms[at], [formula]), 1, until)) is not None:
-                return replace(found, recognised=name)
-        base = self._bases(at)[0]
-        for names, steps in variants(base, 1):
-            if steps.formula == base.formula:
-                found = self._fitted(at, steps, names, until)
+            if self._may_be(formula) or bugs:
+                found = self._first(at, bases(self.forms[at], [formula]), bugs)
                 if found is not None:
-                    return found
+                    return replace(found, recognised=name)
         return None
 
-    def _three(self, at: int, until: float) -> Match | None:
-        return self._first(at, self._bases(at), 3, until)
+    def _fitted_with_one(self, at: int) -> Match | None:
+        base = self._bases(at)[0]
+        for names, steps in variants(base, 1, COMMON):
+            if steps.formula == base.formula and (found := self._fitted(at, steps, names)) is not None:
+                return found
+        return None
 
-    def _fitted(self, at: int, chain: Steps, names: tuple[str, ...], until: float) -> Match | None:
+    def _fitted(self, at: int, chain: Steps, names: tuple[str, ...]) -> Match | None:
         for family in families():
-            if monotonic() > until:
-                return None
-            made = fitted(self.searches[at], chain, family)
-            if made is not None:
-                return _of_family(made, family, names)
+            if self._may_be(family.formula) or family.bug == "finite mask value":
+                made = fitted(self.searches[at], chain, family)
+                if made is not None:
+                    return _of_family(made, family, names)
         return None
+
+    def _may_be(self, formula: Attention) -> bool:
+        """Whether the formula reads ahead as the target does."""
+        return self.ahead is None or self.ahead == (formula.mask is None)
+
+
+KEPT = 8  # readings that are looked at closely
+LEVELS: tuple[tuple[Callable[[Matcher, int], Match | None], int], ...] = (
+    (Matcher.as_asked, KEPT),
+    (Matcher.another, 4),
+    (Matcher.one, 4),
+    (Matcher.two, 2),
+    (Matcher.free, 2),
+    (Matcher.two_turned, 1),
+    (Matcher.one_in_another, 1),
+    (Matcher.three, 1),
+)
+"""The levels in their order, and how many readings are looked at on each."""
 
 
 def _of_family(made: Fitted, family: Family, names: tuple[str, ...]) -> Match:

@@ -71,6 +71,26 @@ def on_input(steps: Steps) -> Function:
     return attend
 
 
+def without_output(steps: Steps) -> Function:
+    """f(x, wq, wk, wv, heads) over (batch, positions, width): the heads side by side, and no more."""
+
+    def attend(x: Array, wq: Array, wk: Array, wv: Array, heads: int) -> Array:
+        arrays = {"x": x, "context": x, "memory": x, "wq": wq, "wk": wk, "wv": wv}
+        return steps.run(Problem(arrays, heads, heads)).y
+
+    return attend
+
+
+def on_three_inputs(steps: Steps) -> Function:
+    """f(query, key, value, wq, wk, wv, heads): each role has an input of its own."""
+
+    def attend(query: Array, key: Array, value: Array, wq: Array, wk: Array, wv: Array, heads: int) -> Array:
+        arrays = {"x": query, "context": key, "memory": value, "wq": wq, "wk": wk, "wv": wv}
+        return steps.run(Problem(arrays, heads, heads)).y
+
+    return attend
+
+
 def _broadcast(q: Array, k: Array, mask: Array | None) -> Array:
     """(batch, queries, keys) of truths; all of them without a mask."""
     xp, shape = library(q), (q.shape[0], q.shape[-2], k.shape[-2])

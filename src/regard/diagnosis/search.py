@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from time import monotonic
 
 import numpy as np
 
@@ -70,14 +69,12 @@ class Search:
         """Whether the chain predicts every observation."""
         return all(self._predicted(steps, number) for number in range(len(self.observations)))
 
-    def first(self, bases: Sequence[Steps], bugs: int, until: float = float("inf")) -> Explanation | None:
-        """The first hypothesis with so many bugs that explains everything; None also when time is up."""
+    def first(self, bases: Sequence[Steps], bugs: int, names: Sequence[str] = NAMES) -> Explanation | None:
+        """The first hypothesis with so many of these bugs that explains everything."""
         for base in bases:
-            for names, steps in variants(base, bugs):
-                if monotonic() > until:
-                    return None
+            for made, steps in variants(base, bugs, names):
                 if self.explains(steps):
-                    return Explanation(steps, base, names)
+                    return Explanation(steps, base, made)
         return None
 
     def others(self, found: Explanation) -> tuple[str, ...]:
@@ -102,11 +99,11 @@ class Search:
         return self._states[key]
 
 
-def variants(base: Steps, bugs: int) -> Iterator[tuple[tuple[str, ...], Steps]]:
+def variants(base: Steps, bugs: int, names: Sequence[str] = NAMES) -> Iterator[tuple[tuple[str, ...], Steps]]:
     """The base with every choice of so many bugs made in it, each in every form it is met in."""
-    for names in combinations(NAMES, bugs):
-        for steps in _made([base], names):
-            yield names, steps
+    for chosen in combinations(names, bugs):
+        for steps in _made([base], chosen):
+            yield chosen, steps
 
 
 def _made(chains: Iterable[Steps], names: Sequence[str]) -> Iterator[Steps]:

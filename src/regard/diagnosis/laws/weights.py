@@ -96,24 +96,24 @@ def who_reads_whom(exam: Examination) -> Verdict:
     n = problem.keys
     reads = np.zeros((problem.queries, n), dtype=bool)
     for j in range(n):
-        after = exam.subject.observed(_changed(problem, j), f"changing position {j}")
+        after = exam.subject.observed(moved(problem, j), f"changing position {j}")
         if after is None:
             return Verdict(law, None, "the call failed")
         change = np.abs(after.y - before.y)
-        moved = change.max(axis=(0, 1, 3)) if exam.vectors else change.max(axis=(0, 2))
-        reads[:, j] = ~(moved <= 2 * before.tolerance)
+        most = change.max(axis=(0, 1, 3)) if exam.vectors else change.max(axis=(0, 2))
+        reads[:, j] = ~(most <= 2 * before.tolerance)
     return Verdict(law, None, _pattern(reads, exam.subject.reading.shared))
 
 
-def _changed(problem: Problem, j: int) -> Problem:
+def moved(problem: Problem, j: int) -> Problem:
     """Another key j, and another value: in every role of an input that serves several."""
     names = ("q", "k", "v") if problem.form == "vectors" else ("x", "context", "memory")
-    moved: dict[int, Array] = {}
+    changed: dict[int, Array] = {}
     for name in names[1:]:
-        if id(problem[name]) not in moved:
-            array = moved[id(problem[name])] = np.array(problem[name])
+        if id(problem[name]) not in changed:
+            array = changed[id(problem[name])] = np.array(problem[name])
             array[..., j, :] += np.random.default_rng(j).normal(size=array[..., j, :].shape)
-    return problem.but(**{name: moved.get(id(problem[name]), problem[name]) for name in names})
+    return problem.but(**{name: changed.get(id(problem[name]), problem[name]) for name in names})
 
 
 def _pattern(reads: Array, own: bool) -> str:
