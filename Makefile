@@ -43,7 +43,7 @@ models: .venv/regard-models
 	@$(BIN)/python -m pytest -q $(ARGS) tests/nn/checkpoints/test_real_models.py tests/hf/test_real_models.py
 
 bench: .venv/regard-dev
-	@for measurement in formula costs cpu search models; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
+	@for measurement in formula costs cpu search models check; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
 
 clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

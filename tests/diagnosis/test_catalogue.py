@@ -21,7 +21,7 @@ from regard.algebra.mistakes import MISTAKES
 from regard.diagnosis.bugs import SEVERITIES, Bug, Reference
 from regard.diagnosis.catalogue import CATALOGUE, GROUPS, joined
 
-WARNINGS = {"empty rows are NaN", "one maximum for all rows", "finite mask value"}
+WARNINGS = {"empty rows are NaN", "one maximum for all rows", "finite mask value", "mask in the wrong corner"}
 TEXTS = "name wrong hides advice near".split()
 LIBRARIES = ["torch", "numpy", "jax", "python"]
 KEEPS_NO_GRADIENT = {"gradient cut"}  # there is no such line in NumPy
