@@ -17,6 +17,8 @@ from regard import Attention, claims, geometry
 from regard.claims.measure import normal
 from regard.claims.registry import measured
 from regard.claims.rows import elements, positions
+from regard.diagnosis import laws
+from regard.diagnosis.search import Search
 from regard.engines import call
 from regard.engines.dense import forward as dense
 from regard.engines.dense import pairs as dense_pairs
@@ -28,6 +30,7 @@ from regard.inputs.positions import Learned
 LEDGER = {claim.id: claim for claim in claims.ledger()}
 FORMULA = "G2 G5 K1 K2 N1 N6 M1 V3 P1 T1 I1 I2 C1".split()
 GEOMETRY = "G0 G1 G3 G4 G6 G7 G8 G9 G10 G11 G12 G13 K3 K5 K6 P3 P4 P7".split()
+CHECK = "N4 N5 M3".split()
 
 
 @pytest.mark.parametrize("name", LEDGER)
@@ -38,8 +41,8 @@ def test_passes(name: str) -> None:
     assert result.passed, claims.full(result)
 
 
-def test_rows_of_the_formula_and_of_geometry_are_there() -> None:
-    assert {*FORMULA, *GEOMETRY} <= set(LEDGER)
+def test_rows_of_the_formula_of_geometry_and_of_check_are_there() -> None:
+    assert {*FORMULA, *GEOMETRY, *CHECK} <= set(LEDGER)
 
 
 @pytest.mark.parametrize("name", LEDGER)
@@ -161,6 +164,16 @@ def nowhere(position: Any, x: Any, at: Any = 0) -> Any:
     return x
 
 
+def no_law(exam: Any) -> Any:
+    """Nothing is tried that values do not show."""
+    return iter(())
+
+
+def anything_goes(search: Any, steps: Any) -> bool:
+    """The first hypothesis is believed."""
+    return True
+
+
 SABOTAGE: list[tuple[Any, str, Callable[..., Any], str]] = [
     (dense, "quotient", too_large, "G2 N1 N6 I1"),
     (dense, "_attend", unmasked, "N6 M1 I1 P1"),
@@ -182,6 +195,8 @@ SABOTAGE: list[tuple[Any, str, Callable[..., Any], str]] = [
     (geometry.BilinearForm, "scores", answers_for_asking, "K3"),
     (bilinear, "axes", never_negative, "K6"),
     (Learned, "add", nowhere, "P3 P4"),
+    (laws, "tried", no_law, "M3"),
+    (Search, "explains", anything_goes, "N4 N5"),
 ]
 
 

@@ -139,16 +139,16 @@ class _Check:
         exam = Examination(subject, description, match, right, named, self.said.mask)
         self.progress("trying laws")
         verdicts = [*([random] if random else []), *self._tried(exam)]
-        suspicions = [*of_match(match), *of_size(chosen, named), *([loose] if loose else [])]
+        suspicions = [*of_match(match, chosen.reading.problem(0)), *of_size(chosen, named), *([loose] if loose else [])]
         suspicions += [one for verdict in verdicts for one in verdict.suspicions]
         self.progress("looking for small examples")
         findings = [*found(exam, distinct(suspicions)), *unmatched(exam, verdicts)]
         return Report(
             target=self.place.label,
             reading=tuple({**chosen.reading.words(), **_facts(description)}.items()),
-            formula="" if match is None else match.text,
+            formula="" if match is None else _computed(match),
             recognised=_recognised(match),
-            asked=repr(formulas[0]),
+            asked=repr(formulas[0] if match is None or match.recognised else match.explanation.base.formula),
             findings=tuple(sorted(findings, key=lambda one: one.severity != "error")),
             laws=tuple(LawResult(one.law, one.holds, one.measured) for one in verdicts),
             remarks=tuple(remark for verdict in verdicts for remark in verdict.remarks),
@@ -264,6 +264,12 @@ def _reads_ahead(subject: Subject) -> bool | None:
 
 
 # -- what the report says ------------------------------------------------------------------------------------------
+
+
+def _computed(match: Match) -> str:
+    """The formula that it computes; where a mistake is in no formula, the one that it should."""
+    formula = match.steps.formula
+    return match.text if match.fitted is not None or formula is None else repr(formula)
 
 
 def _recognised(match: Match | None) -> str:

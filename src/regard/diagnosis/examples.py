@@ -14,7 +14,7 @@ from .search import Observation, Search
 from .steps import State, Steps
 from .subject import Subject
 
-LENGTHS = (1, 2, 3, 4, 5)
+LENGTHS = (2, 3, 4, 5)  # one position alone shows little
 APART = 1e-3
 SHOWN = 12  # columns
 
@@ -43,6 +43,8 @@ def of_one(subject: Subject, base: Steps, name: str) -> Example | None:
     """Yours is what this mistake alone would return."""
     for mutant in MUTANTS.get(name, ()):
         wrong = mutant(base)
+        if wrong is not None and (shown := weights_of(subject, base, wrong)) is not None:
+            return shown
         for problem in _problems(subject) if wrong is not None else ():
             mine, right = _state(wrong, problem), _state(base, problem)
             if mine is None or right is None or mine.y.shape != right.y.shape:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from .catalogue import CATALOGUE
 from .examples import of_one, smallest, weights_of
 from .laws import UNKNOWN, Examination, Suspicion, Verdict
 from .matching import Match
+from .mutants import MUTANTS
+from .problem import Problem
 from .report import Example, Finding
 from .sandbox.limits import Stopped
 from .search import Observation, Search
@@ -30,6 +34,8 @@ CONSEQUENCES = {
     "no maximum subtracted": {"one maximum for all rows"},
     "batch size baked in": {"batch elements see each other"},
     "key not transposed": {"length baked in", "batch size baked in"},
+    "heads split without transpose": {"length baked in", "batch size baked in"},
+    "heads attend to heads": {"length baked in", "batch size baked in"},
     "inputs changed in place": {"gradient cut"},
 }
 """What follows from a mistake is not named beside it."""
@@ -38,18 +44,29 @@ CONSEQUENCES = {
 # -- suspicions ----------------------------------------------------------------------------------------------------
 
 
-def of_match(match: Match | None) -> list[Suspicion]:
+def of_match(match: Match | None, problem: Problem) -> list[Suspicion]:
     """The mistakes by which the chain that predicts the target differs from the right one."""
     names = () if match is None else match.explanation.bugs
-    return [Suspicion(name, _measured(name, match), "error") for name in names if match is not None]
+    return [Suspicion(name, _measured(name, match, problem), "error") for name in names if match is not None]
 
 
-def _measured(name: str, match: Match) -> str:
+def _measured(name: str, match: Match, problem: Problem) -> str:
+    """What this mistake alone makes of the formula, or by how much it moves the outputs."""
+    base = match.explanation.base
     if match.fitted is not None and name == match.fitted.family.bug:
         (_, (number, *_)), *_ = match.fitted.numbers
         return f"your scores are {number:.4g} × q·k" if name == "wrong scale" else f"hidden pairs get {number:.4g}"
-    formula = match.steps.formula
-    return "" if formula is None else f"what it computes: {formula!r}"
+    for mutant in MUTANTS[name]:
+        wrong = mutant(base)
+        if wrong is None or wrong == base:
+            continue
+        if wrong.formula is not None and wrong.formula != base.formula:
+            return f"{wrong.formula!r}, where {base.formula!r} is meant"
+        search = Search([Observation(problem, np.empty(0), 0.0)])
+        right, mine = search.state(base), search.state(wrong)
+        if right is not None and mine is not None and right.y.shape == mine.y.shape:
+            return f"this alone moves outputs by up to {np.nanmax(np.abs(mine.y - right.y), initial=0.0):.2g}"
+    return ""
 
 
 def of_size(trial: Trial, named: frozenset[str]) -> list[Suspicion]:

@@ -14,7 +14,7 @@ import numpy as np
 from . import returned
 from .calling import Argument, Call, Outcome, Path
 from .handing import plain_values, position_table
-from .layouts import LAYOUTS, Layout
+from .layouts import INPUT_LAYOUTS, VECTOR_LAYOUTS, Layout
 from .libraries import LIBRARIES
 from .masks import GivenMask
 from .matrices import FUSED, IN_OUT, Written
@@ -172,11 +172,12 @@ class Reading:
 
     def words(self) -> Mapping[str, str]:
         """How it was read, for people; a second line says how to tell check otherwise."""
+        layouts = [one.name for one in (VECTOR_LAYOUTS if self.form == "vectors" else INPUT_LAYOUTS)]
         called = ", ".join(_shown(parameter) for parameter in self.taken)
         rows = {
             "called as": f"({called})\nelse: roles='{' '.join(parameter.role for parameter in self.taken)}'",
             "library": f"{LIBRARIES[self.language].title}\nelse: library={_other(LIBRARIES, self.language)}",
-            "layout": f"({self.layout.words})\nelse: layout={_other(LAYOUTS, self.layout.name)}",
+            "layout": f"({self.layout.words})\nelse: layout={_other(layouts, self.layout.name)}",
         }
         if self.layout.has("h") or self.form == "inputs":
             grouped = f", {self.sizes.groups} of keys" if self.sizes.groups != self.sizes.heads else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..report import Example
 
 MOST = 8  # rows and columns of a matrix that are shown
-MOST_ENTRIES = 64  # of an input
+MOST_ENTRIES = 16  # of an input
 MOST_DIGITS = 17  # which tell any two float64 apart
 
 # -- numbers ---------------------------------------------------------------------------------------------------
