@@ -74,6 +74,7 @@ PRODUCT = r"(@|\b(matmul|einsum|bmm|dot|inner|tensordot)\(|\bsum\().*\b[kK](eys?
 ROOT = r"sqrt|\*\*\s*\(?\s*-?\s*(0?\.5\b|1\s*/\s*2)|\b(scale|scaling|softmax_scale|scale_factor)\b"
 SOFTMAX = r"[sS]oftmax|\bexp\("
 MASKED = r"masked_fill|\bwhere\(|\btri[lu]\(|is_causal|[-+*/@]=?\s*\w*mask|\w*mask\w*\s*([*+&|]|=[^=]|==)"
+CUT = r"^(?!.*(transpose|permute|swapaxes|moveaxis|rearrange)).*\b(view|reshape|flatten|unflatten)\("
 RESHAPED = r"\b(view|reshape|transpose|permute|swapaxes|moveaxis|flatten|unflatten|rearrange)\("
 PROJECTED = r"\b(self\.)?\w*(W|w|proj|lin|linear|fc|query|key|value|to)_?\w*\(\s*\w+\s*\)|@\s*(self\.)?[Ww]_?\w+"
 PLACED = r"\b\w*(rot(ary|ate)|rope)\w*\b"

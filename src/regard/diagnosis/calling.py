@@ -5,6 +5,7 @@ This module runs in the child process with the target: it needs NumPy, and of th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,9 +68,11 @@ class Call:
         try:
             function = target if self.instance is None else self.instance.of(target, self.matrices, self.training)
             return self._differentiated(function, language) if self.dy is not None else self._called(function, language)
-        except (MemoryError, SystemExit, KeyboardInterrupt):
+        except (MemoryError, SystemExit):
             raise
-        except Exception as problem:  # noqa: BLE001 - whatever the target raises is its answer
+        except BaseException as problem:  # whatever the target raises is its answer
+            if isinstance(problem, KeyboardInterrupt) and "REGARD_SANDBOX" not in os.environ:
+                raise  # somebody is at the keyboard
             if "can't allocate" in str(problem) or "out of memory" in str(problem):
                 raise MemoryError(str(problem)) from None
             return _failed(problem)
@@ -175,7 +178,7 @@ class Calls:
         return [call.run(target) for call in self.calls]
 
 
-def _failed(problem: Exception) -> Outcome:
+def _failed(problem: BaseException) -> Outcome:
     return Outcome(
         error=text_of(problem) or type(problem).__name__, kind=type(problem).__name__, where=line_of(problem)
     )

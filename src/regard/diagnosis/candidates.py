@@ -19,7 +19,7 @@ from .masks import masks_for
 from .matrices import FUSED, IN_OUT, PLAIN, Written, written
 from .problem import MATRICES, Sizes
 from .reading import MASKS, Reading
-from .signature import Parameter
+from .signature import ROLES, Parameter
 
 HANDED = {"wo", "bq", "bk", "bv", "bo", "heads", "kv_heads"}  # handed over though they need not be
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)  # of heads, where a module does not say
@@ -27,6 +27,10 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)  # of heads, where a module does not say
 
 class Unreadable(CallError):  # noqa: N818 - a statement about the target
     """No way was found to call the target."""
+
+
+ROLE_NAMES = ("q", "k", "v", *MATRICES, "wqkv", "wkv", "metric", "other", *ROLES)
+"""What an argument may be said to be."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,20 @@ class Said:
     def __post_init__(self) -> None:
         _known("library", self.language, LIBRARIES)
         _known("layout", self.layout, LAYOUTS)
+        _known("mask", self.mask, ("admits", "hides"))
+        for role in self.roles or ():
+            _known("roles", role, ROLE_NAMES)
+        _count("heads", self.heads)
+        _count("groups", self.groups)
+        if self.heads and self.groups and self.heads % self.groups:
+            raise KindError(f"groups: a divisor of heads={self.heads}; got {self.groups}")
+        if self.causal is not None and not isinstance(self.causal, bool):
+            raise KindError(f"causal: True, False, or None to find it by trying; got {self.causal!r}")
+
+
+def _count(option: str, value: int | None) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise KindError(f"{option}: a whole number above 0; got {value!r}")
 
 
 def _known(option: str, value: str | None, values: Iterable[str]) -> None:

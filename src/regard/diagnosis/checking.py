@@ -27,7 +27,7 @@ from .laws.calls import same_twice
 from .laws.weights import moved
 from .matching import CAUSAL, KEPT, PLAIN, Match, Matcher, bases
 from .report import LawResult, Report
-from .sandbox.limits import Limits, Stopped
+from .sandbox.limits import Limits, Stopped, TargetError
 from .sandbox.loading import Live, source_of
 from .sandbox.process import Runner, runner_for
 from .search import Observation, Search
@@ -37,6 +37,7 @@ from .trying import Said, Trial, readings
 LOOSE = 0.03  # the error of half precision, seen in the output
 SHARP = 5.0  # queries so much larger bend scores where formulas differ
 DEFAULT = Limits()
+OTHERWISE = "say roles, layout, heads, library or mask (--as, --layout, --heads, --library, --mask)"
 
 
 def check(
@@ -70,13 +71,18 @@ def check(
     progress:    called with a word or two at each stage
     """
     began = monotonic()
+    if limits is not None and not isinstance(limits, Limits):
+        raise KindError(f"limits: Limits(seconds=…), or None for none; got {limits!r}")
     said = Said(_split(roles), library, layout, heads, groups, causal, mask)
     asked = _formulas(formula, causal)
     place = source_of(target)
     with runner_for(target, limits) as runner:
+        checking = _Check(runner, place, said, asked, init, projections, progress or _silent)
         try:
-            made = _Check(runner, place, said, asked, init, projections, progress or _silent).report()
+            made = checking.report()
         except Stopped as stop:
+            if not checking.described:
+                raise TargetError(f"{place.label}: it could not be loaded; {stop}") from None
             made = Report(place.label, (), "", findings=(stopped(stop),))
         printed = runner.printed
     remarks = (
@@ -99,9 +105,12 @@ def _formulas(formula: Attention | str | None, causal: bool | None) -> tuple[Att
     """The formulas that count as right; None where the target may choose."""
     if formula is None:
         return None if causal is None else (CAUSAL,) if causal else (PLAIN,)
-    value = parse(formula) if isinstance(formula, str) else formula
-    if isinstance(formula, str) and formula in ENTRIES:
-        value = ENTRIES[formula].formula
+    named = getattr(formula, "__name__", formula) if not isinstance(formula, Attention) else ""
+    value: object = formula
+    if isinstance(named, str) and named in ENTRIES:
+        value = ENTRIES[named].formula
+    elif isinstance(formula, str):
+        value = parse(formula)
     if not isinstance(value, Attention):
         raise KindError(f"formula: an attention, as in softmax(dot / sqrt(d), mask=j <= i); got {formula!r}")
     if value.ranks:
@@ -121,6 +130,7 @@ class _Check:
     init: Mapping[str, Any] | None
     projections: Mapping[str, str] | None
     progress: Callable[[str], object]
+    described: bool = False
 
     def report(self) -> Report:
         """Read, observe, match, try, report."""
@@ -128,7 +138,7 @@ class _Check:
         description = self._described()
         trials = readings(self.runner, description, self.said)
         random = _is_random(self.runner, trials[0], description)
-        formulas = self.asked or _meant(description)
+        formulas = self._asked(description)
         self.progress("matching")
         chosen, match, loose = self._matched(trials, formulas, random is not None)
         match = _with_bias(match, description)
@@ -141,21 +151,39 @@ class _Check:
         verdicts = [*([random] if random else []), *self._tried(exam)]
         suspicions = [*of_match(match, chosen.reading.problem(0)), *of_size(chosen, named), *([loose] if loose else [])]
         suspicions += [one for verdict in verdicts for one in verdict.suspicions]
+        suspicions += [*_not_asked_for(match, self.said), *self._another(match)]
         self.progress("looking for small examples")
         findings = [*found(exam, distinct(suspicions)), *unmatched(exam, verdicts)]
         return Report(
             target=self.place.label,
-            reading=tuple({**chosen.reading.words(), **_facts(description)}.items()),
+            reading=tuple({**chosen.reading.words(), **_facts(description), "not so?": OTHERWISE}.items()),
             formula="" if match is None else _computed(match),
             recognised=_recognised(match),
             asked=repr(formulas[0] if match is None or match.recognised else match.explanation.base.formula),
             findings=tuple(sorted(findings, key=lambda one: one.severity != "error")),
             laws=tuple(LawResult(one.law, one.holds, one.measured) for one in verdicts),
-            remarks=tuple(remark for verdict in verdicts for remark in verdict.remarks),
+            remarks=(*_left_to_caller(match, formulas), *(remark for one in verdicts for remark in one.remarks)),
         )
+
+    def _asked(self, description: Description) -> tuple[Attention, ...]:
+        """The formulas to look for: those asked for first, then those that a mask, or its lack, turns them into."""
+        if self.asked is None:
+            return _meant(description)
+        if self.said.causal and self.asked == (CAUSAL,) and description.roles & {"mask", "causal"}:
+            return (CAUSAL, PLAIN)  # it may leave the mask to its caller
+        return (PLAIN, CAUSAL) if self.said.causal is False and self.asked == (PLAIN,) else self.asked
+
+    def _another(self, match: Match | None) -> list[Suspicion]:
+        """Another formula than the one that the user has named."""
+        if match is None or not match.recognised or self.asked in (None, (PLAIN,), (CAUSAL,)):
+            return []
+        return [Suspicion("another formula", f"It computes {match.text}, where {self.asked[0]!r} was asked for.")]
 
     def _described(self) -> Description:
         description: Description = self.runner.ask(Describe(self.init, self.projections))
+        self.described = True
+        if description.module is None and (self.init or self.projections):
+            raise KindError(f"init, projections: for classes and modules; got them for the function {description.name}")
         if isinstance(self.place, Live) and not description.source:
             text, line = source(self.place.target)
             description = replace(description, source=text, line=line)
@@ -264,6 +292,21 @@ def _reads_ahead(subject: Subject) -> bool | None:
 
 
 # -- what the report says ------------------------------------------------------------------------------------------
+
+
+def _not_asked_for(match: Match | None, said: Said) -> list[Suspicion]:
+    formula = None if match is None else match.explanation.base.formula
+    if said.causal is not False or formula is None or formula.mask is None:
+        return []
+    evidence = "It hides what comes after each position, though it was said not to be causal."
+    return [Suspicion("causal mask not asked for", evidence)]
+
+
+def _left_to_caller(match: Match | None, formulas: Sequence[Attention]) -> tuple[str, ...]:
+    formula = None if match is None else match.explanation.base.formula
+    if formulas != (CAUSAL, PLAIN) or formula is None or formula.mask is not None:
+        return ()
+    return ("it makes no causal mask of its own: it is causal where the caller asks for it, or passes such a mask",)
 
 
 def _computed(match: Match) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,18 @@ def of_one(subject: Subject, base: Steps, name: str) -> Example | None:
     for mutant in MUTANTS.get(name, ()):
         wrong = mutant(base)
         if wrong is not None and (shown := weights_of(subject, base, wrong)) is not None:
-            return shown
+            return _alone(shown)
         for problem in _problems(subject) if wrong is not None else ():
             mine, right = _state(wrong, problem), _state(base, problem)
             if mine is None or right is None or mine.y.shape != right.y.shape:
                 continue
             if (found := _compared(subject, problem, np.asarray(mine.y), np.asarray(right.y))) is not None:
-                return found
+                return _alone(found)
     return None
+
+
+def _alone(example: Example) -> Example:
+    return replace(example, where=", ".join(filter(None, (example.where, "with this mistake alone"))))
 
 
 def weights_of(subject: Subject, base: Steps, wrong: Steps) -> Example | None:

@@ -44,6 +44,7 @@ from .steps import Steps
 ROUNDS = 60
 PATIENCE = 6
 CLOSE = 1e-10
+LEAST, MOST = 1e-3, 15.0  # the smallest factor, and the largest number added, that a formula is believed to have
 PER_HEAD = {"slope", "sink"}  # tables with a number for each head
 
 
@@ -141,10 +142,17 @@ def fitted(search: Search, base: Steps, family: Family) -> Fitted | None:
         return None
     for start in family.starts:
         numbers = _solved(chain, family, dict(start), search.observations[0])
-        if numbers is not None and _explains(chain, numbers, search.observations):
+        if numbers is not None and _means_something(numbers) and _explains(chain, numbers, search.observations):
             told = tuple((name, tuple(float(x) for x in values)) for name, values in numbers.items())
             return Fitted(family, told, chain)
     return None
+
+
+def _means_something(numbers: dict[str, Array]) -> bool:
+    """Whether scores still decide: a slope of 0, or a bias that drowns them, explains everything and nothing."""
+    factors = [np.abs(values).min() for name, values in numbers.items() if name in ("c", "cap")]
+    added = [np.abs(values).max() for name, values in numbers.items() if name == "bias"]
+    return all(size > LEAST for size in factors) and all(size < MOST for size in added)
 
 
 def _explains(chain: Steps, numbers: dict[str, Array], observations: Sequence[Observation]) -> bool:

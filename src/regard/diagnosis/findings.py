@@ -27,6 +27,15 @@ WHY = {
 }
 """Names of what a target that had to be stopped did."""
 
+ADVICE = {
+    "time": "Call it by hand with small arrays, and see where it stays.",
+    "memory": "Look for an array that grows with every call, or a shape that multiplies two sizes.",
+    "crash": "Call it by hand with small arrays; a crash comes from compiled code that it calls.",
+    "printing": "Take the print out of the loop.",
+    "exit": "Return a value, or raise an error, where it ends the process.",
+}
+"""What to do about them."""
+
 CONSEQUENCES = {
     "maximum over queries": {"gradient wrong", "gradient cut", "no maximum subtracted", "one maximum for all rows"},
     "strict mask": {"empty rows are NaN"},
@@ -151,7 +160,7 @@ def _example(exam: Examination, name: str, alone: bool) -> Example | None:
 
 def stopped(stop: Stopped) -> Finding:
     """A target that had to be stopped before anything else could be said of it."""
-    return plain(WHY[stop.why], stop.text, "Call it by hand with small arrays, and see where it stays.")
+    return plain(WHY[stop.why], stop.text, ADVICE[stop.why])
 
 
 def plain(name: str, wrong: str, advice: str = "") -> Finding:

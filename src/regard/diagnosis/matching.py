@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from ..algebra.masks import causal, window
 from ..algebra.symbols import i, j
 from ..attention import Attention
@@ -24,6 +26,7 @@ from .search import NAMES, Explanation, Observation, Search, variants
 from .steps import State, Steps, Turn, on_inputs, on_vectors
 
 PLAIN, CAUSAL = Attention(), Attention(mask=causal)
+NOTHING = 10  # times the tolerance: outputs below are 0
 WITH_TABLES = ("bilinear", "mahalanobis", "learned_sinks")
 KNOWN = ("euclidean", "alibi", "sigmoid", "relu_over_n", "squared_relu", "softmax_plus_one")
 CAPS = (30, 50, 20, 10, 15)
@@ -111,7 +114,8 @@ def others() -> tuple[tuple[str, Attention], ...]:
     tables = [(name, ENTRIES[name].formula) for name in WITH_TABLES]
     windows = [("sliding_window", Attention(mask=window(width))) for width in WINDOWS]
     sides = [("sliding_window", Attention(mask=(i - j <= width) & (j - i <= width))) for width in WINDOWS]
-    return (*found, *masked, *tables, *windows, *sides)
+    plain = [("scaled_dot", PLAIN), ("causal_dot", CAUSAL)]  # where another formula was asked for
+    return (*found, *masked, *tables, *windows, *sides, *plain)
 
 
 class Matcher:
@@ -132,8 +136,13 @@ class Matcher:
         self.ahead = ahead
 
     def match(self) -> Match | None:
-        """The simplest explanation; None where nothing in the catalogue fits."""
-        return self._first_of(LEVELS)
+        """The simplest explanation; None where nothing in the catalogue fits, or there is nothing to explain."""
+        return None if self._is_nothing() else self._first_of(LEVELS)
+
+    def _is_nothing(self) -> bool:
+        """Whether every output is 0, which any small enough weights would predict."""
+        seen = [one for search in self.searches for one in search.observations]
+        return all(float(np.nanmax(np.abs(one.y), initial=0.0)) <= NOTHING * one.tolerance for one in seen)
 
     def roughly(self) -> Match | None:
         """With wide tolerances: no more than one mistake, and no free numbers."""
@@ -195,7 +204,7 @@ class Matcher:
 
     def _in_another(self, at: int, bugs: int) -> Match | None:
         for name, formula in others():
-            if self._may_be(formula) or bugs:
+            if (self._may_be(formula) or bugs) and not self._is_meant(formula):
                 found = self._first(at, bases(self.forms[at], [formula]), bugs)
                 if found is not None:
                     return replace(found, recognised=name)
@@ -215,6 +224,10 @@ class Matcher:
                 if made is not None:
                     return _of_family(made, family, names)
         return None
+
+    def _is_meant(self, formula: Attention) -> bool:
+        """Softmax with another mask than the one asked for is a mistake of the mask, and no other formula."""
+        return formula in (PLAIN, CAUSAL) and not {PLAIN, CAUSAL}.isdisjoint(self.asked)
 
     def _may_be(self, formula: Attention) -> bool:
         """Whether the formula reads ahead as the target does."""

@@ -106,7 +106,7 @@ def limits(seconds: float | None, memory: str | None) -> Limits:
     usual = Limits()
     total = usual.seconds if seconds is None else seconds
     size = usual.memory if memory is None else bytes_of(memory)
-    one = min(usual.call_seconds, total) if total > 0 else usual.call_seconds
+    one = usual.call_seconds if seconds is None else total
     return Limits(seconds=total, call_seconds=one, memory=size)
 
 

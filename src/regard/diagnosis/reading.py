@@ -5,7 +5,7 @@ A reading turns a problem into a call, and what came back into arrays in the lay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from . import returned
 from .calling import Argument, Call, Outcome, Path
 from .handing import plain_values, position_table
-from .layouts import INPUT_LAYOUTS, VECTOR_LAYOUTS, Layout
+from .layouts import Layout
 from .libraries import LIBRARIES
 from .masks import GivenMask
 from .matrices import FUSED, IN_OUT, Written
@@ -171,25 +171,18 @@ class Reading:
         return replace(self, said=tuple({**dict(self.said), **said}.items()))
 
     def words(self) -> Mapping[str, str]:
-        """How it was read, for people; a second line says how to tell check otherwise."""
-        layouts = [one.name for one in (VECTOR_LAYOUTS if self.form == "vectors" else INPUT_LAYOUTS)]
-        called = ", ".join(_shown(parameter) for parameter in self.taken)
+        """How it was read, for people; the last row says how to tell check otherwise."""
         rows = {
-            "called as": f"({called})\nelse: roles='{' '.join(parameter.role for parameter in self.taken)}'",
-            "library": f"{LIBRARIES[self.language].title}\nelse: library={_other(LIBRARIES, self.language)}",
-            "layout": f"({self.layout.words})\nelse: layout={_other(layouts, self.layout.name)}",
+            "called as": f"({', '.join(_shown(parameter) for parameter in self.taken)})",
+            "library": LIBRARIES[self.language].title,
+            "layout": f"({self.layout.words})",
         }
         if self.layout.has("h") or self.form == "inputs":
             grouped = f", {self.sizes.groups} of keys" if self.sizes.groups != self.sizes.heads else ""
-            rows["heads"] = f"{self.sizes.heads}{grouped}\nelse: heads={2 * self.sizes.heads}"
+            rows["heads"] = f"{self.sizes.heads}{grouped}"
         if self.mask is not None:
-            rows["mask"] = f"{self.mask.words}\nelse: mask={_other(('admits', 'hides'), self.mask.meaning)}"
+            rows["mask"] = self.mask.words
         return rows
-
-
-def _other(names: Iterable[str], taken: str) -> str:
-    """The first of the names that is not the one that was taken."""
-    return repr(next(name for name in names if name != taken))
 
 
 def _shown(parameter: Parameter) -> str:

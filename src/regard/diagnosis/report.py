@@ -164,6 +164,14 @@ class Report:
         """The laws that do not hold."""
         return tuple(law for law in self.laws if law.holds is False)
 
+    def __bool__(self) -> bool:
+        """Whether it is right: `assert rg.check(attend)` fails where it is not."""
+        return self.ok
+
+    def to_html(self) -> str:
+        """The report as a piece of a page, as notebooks show it."""
+        return self._repr_html_()
+
     def __str__(self) -> str:
         from .display.text import written
 

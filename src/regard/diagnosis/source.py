@@ -14,7 +14,7 @@ def suspicious(text: str, first: int, near: str) -> tuple[SourceLine, ...]:
     found = [
         SourceLine(first + at, line.rstrip())
         for at, line in enumerate(_code(text))
-        if line.strip() and re.search(near, line)
+        if line.strip() and not line.strip().startswith(("def ", "class ", "@")) and re.search(near, line)
     ]
     return tuple(found[:SHOWN])
 

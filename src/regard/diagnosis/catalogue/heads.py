@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..bugs import RESHAPED, Bug, Reference
+from ..bugs import CUT, RESHAPED, Bug, Reference
 
 SPLIT = {
     "torch": "q, k, v = (t.view(batch, n, n_heads, d_head).transpose(1, 2) for t in (x @ Wq, x @ Wk, x @ Wv))",
@@ -32,7 +32,7 @@ BUGS = (
             "FuxiCTR: three models cut their heads by view alone, after an example that many copied",
             "github.com/reczoo/FuxiCTR/issues/30",
         ),
-        near=RESHAPED,
+        near=CUT,
     ),
     Bug(
         name="heads merged without transpose",
@@ -47,7 +47,7 @@ BUGS = (
             "transformer-from-scratch: no permute before the reshape, and its training test still passed",
             "github.com/jsbaan/transformer-from-scratch/pull/6",
         ),
-        near=RESHAPED,
+        near=CUT,
     ),
     Bug(
         name="heads attend to heads",

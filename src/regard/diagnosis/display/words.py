@@ -113,7 +113,9 @@ def verdict(report: Report) -> Verdict:
     """The first line: what the target computes, and whether it is right."""
     aside = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     if report.errors:
-        says = "" if report.formula or report.recognised else "fits nothing in the catalogue"
+        names = [finding.name for finding in report.errors]
+        unknown = "fits nothing in the catalogue"
+        says = "" if report.formula or report.recognised else unknown if unknown in names else names[0]
         return Verdict(says, "bad", counted(len(report.errors), "mistake") + aside)
     if report.recognised:
         return Verdict(f"is {report.recognised}", "good", f"recognised, no mistake{aside}")

@@ -19,11 +19,11 @@ from ..trying import with_mask
 from .base import UNKNOWN, Examination, Suspicion, Verdict
 from .chains import masked
 
-SAYS_PADDING = re.compile(
-    r"mask\w*\W{1,6}[^\n]{0,40}[\(\[]\s*(batch\w*|bs|B|N)\s*,"
+SHAPE = (
+    r"\W{1,6}[^\n]{0,30}[\(\[]\s*(batch\w*|bs|B)\s*,"
     r"\s*(seq\w*|positions?|n|n_k|T|L|S|keys?|len\w*|tokens?|src_len|k_len)\s*[\)\]]"
 )
-"""A text that gives a mask the shape (batch, keys)."""
+"""A text that gives what stands before it the shape (batch, keys)."""
 
 
 def causal_flag(exam: Examination) -> Iterator[Verdict]:
@@ -65,7 +65,11 @@ def padding_by_accident(exam: Examination) -> Iterator[Verdict]:
 
 def _is_padding(exam: Examination, parameter: Parameter) -> bool:
     """Whether a mask is meant for padding: its text says (batch, n), or it is called as the padding of texts is."""
-    return bool(SAYS_PADDING.search(exam.description.source)) or parameter.name == "attention_mask"
+    return _says_padding(exam, parameter) or parameter.name == "attention_mask"
+
+
+def _says_padding(exam: Examination, parameter: Parameter) -> bool:
+    return bool(re.search(rf"\b{re.escape(parameter.name)}{SHAPE}", exam.description.source))
 
 
 def _accident(exam: Examination, parameter: Parameter) -> Verdict:
@@ -90,7 +94,7 @@ def _accident(exam: Examination, parameter: Parameter) -> Verdict:
             evidence = (
                 f"with {n} texts of {n} positions, row b of a ({n}, {n}) mask hides keys from query b of every text"
             )
-            certain = parameter.role == "padding" or bool(SAYS_PADDING.search(exam.description.source))
+            certain = parameter.role == "padding" or _says_padding(exam, parameter)
             severity = "error" if certain else "warning"
             return Verdict(law, False, evidence, (Suspicion("mask broadcast by accident", evidence, severity),))
     return Verdict(law, None, "no such mask was taken")

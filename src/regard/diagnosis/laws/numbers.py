@@ -14,6 +14,7 @@ LARGE = {"float64": 900.0, "float32": 150.0}  # scores beyond these overflow exp
 APART = {"float64": 800.0, "float32": 120.0}  # rows so far below others underflow
 STEP = {"float64": 1e-5, "float32": 1e-2}
 DIRECTIONS = 3
+SHORTER, JUMP = 0.3, 0.1  # a second, shorter step, and how far the two slopes may be apart
 
 
 def large_scores(exam: Examination) -> Verdict:
@@ -141,6 +142,9 @@ def _named(law: str, wrong: dict[str, str], names: list[str]) -> Verdict:
 def _wrong(exam: Examination, problem: Problem, name: str, dy: Array, gradient: Array | None) -> str:
     """What is wrong with the gradient of one argument; nothing where it agrees."""
     slopes = [_slope(exam, problem, name, dy, seed) for seed in range(DIRECTIONS)]
+    shorter = [_slope(exam, problem, name, dy, seed, SHORTER)[0] for seed in range(DIRECTIONS)]
+    if any(abs(a - b) > JUMP * max(1.0, abs(a)) for (a, _), b in zip(slopes, shorter, strict=True)):
+        return ""  # a jump or a bend lies between: finite differences say nothing there
     measured = np.array([slope for slope, _ in slopes])
     largest = float(np.abs(measured).max())
     if gradient is None or not np.any(gradient):
@@ -151,9 +155,12 @@ def _wrong(exam: Examination, problem: Problem, name: str, dy: Array, gradient: 
     return f"{told[0]:.3g} where finite differences give {measured[0]:.3g}" if error > allowed else ""
 
 
-def _slope(exam: Examination, problem: Problem, name: str, dy: Array, seed: int) -> tuple[float, Array]:
+def _slope(
+    exam: Examination, problem: Problem, name: str, dy: Array, seed: int, part: float = 1.0
+) -> tuple[float, Array]:
     """d/dε Σ y·dy along a random direction of one argument, by central differences; and that direction."""
     reading, subject = exam.subject.reading, exam.subject
+    step = part * STEP[reading.dtype]
     call = reading.call(problem, "finite differences")
     at = next(place for place, a in enumerate(call.arguments) if a.name == name)
     given = np.asarray(call.arguments[at].value, dtype=np.float64)
@@ -161,8 +168,8 @@ def _slope(exam: Examination, problem: Problem, name: str, dy: Array, seed: int)
     direction /= np.sqrt((direction**2).mean())
     ends = []
     for sign in (1, -1):
-        moved = replace(call.arguments[at], value=given + sign * STEP[reading.dtype] * direction)
+        moved = replace(call.arguments[at], value=given + sign * step * direction)
         arguments = (*call.arguments[:at], moved, *call.arguments[at + 1 :])
         raw = subject.runner.ask(replace(call, arguments=arguments)).at(reading.output)
         ends.append(float((raw * dy).sum()))
-    return (ends[0] - ends[1]) / (2 * STEP[reading.dtype]), direction
+    return (ends[0] - ends[1]) / (2 * step), direction

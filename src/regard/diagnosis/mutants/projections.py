@@ -204,6 +204,19 @@ def mix_without_weights(state: State) -> State:
     return replace(state, y=state.v)
 
 
+def mix_evenly(state: State) -> State:
+    """y_i = the mean of all values."""
+    xp = library(state.v)
+    mean = xp.mean(state.v, axis=-2, keepdims=True)
+    return replace(state, y=mean + 0 * state.weights[..., :1])
+
+
+@makes("weights never used")
+def values_averaged(steps: Steps) -> Steps | None:
+    """The mean of the values, whatever the scores."""
+    return replace(steps, mix=mix_evenly) if steps.mix is mix_values else None
+
+
 @makes("weights never used")
 def values_alone(steps: Steps) -> Steps | None:
     """The values are returned as they are."""

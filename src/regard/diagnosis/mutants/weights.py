@@ -71,6 +71,26 @@ def not_divided(steps: Steps) -> Steps | None:
 
 
 @dataclass(frozen=True)
+class RowsByColumns:
+    """exp(s − max over keys) / Σ over queries: neither rows nor columns sum to 1 as softmax has them."""
+
+    weigh: Step
+
+    def __call__(self, state: State) -> State:
+        weighed = self.weigh(state)
+        w = weighed.weights
+        e = w / library(w).max(w, axis=-1, keepdims=True)
+        return replace(weighed, weights=e / _total(e, (-2,)))
+
+
+@makes("softmax over queries")
+def rows_by_columns(steps: Steps) -> Steps | None:
+    """The maximum of each row is subtracted, and the total of each column divides."""
+    formula = steps.formula
+    return None if formula is None or formula.weight.over is None else replace(steps, weigh=RowsByColumns(steps.weigh))
+
+
+@dataclass(frozen=True)
 class Twice:
     """softmax of the softmax: rows are nearly uniform."""
 

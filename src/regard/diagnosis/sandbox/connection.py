@@ -27,6 +27,7 @@ main()
 QUIET = {
     **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")},
     "VECLIB_MAXIMUM_THREADS": "1",
+    "REGARD_SANDBOX": "1",
     "CUDA_VISIBLE_DEVICES": "",
     "HIP_VISIBLE_DEVICES": "",
     "JAX_PLATFORMS": "cpu",
