@@ -71,7 +71,7 @@ def as_it_should(module: ModuleType, name: str) -> bool:
     report = check(getattr(module, name), limits=None, **getattr(module, "OPTIONS", {}).get(name, {}))
     errors = {finding.name for finding in report.errors}
     if not hasattr(module, "BUGS"):
-        return not errors and bool(report.recognised) == hasattr(module, "FORMULAS")
+        return not errors and bool(report.recognised) == bool(getattr(module, "FORMULAS", {}).get(name))
     wanted = set(module.BUGS[name])
     if not wanted:
         return "fits nothing in the catalogue" in errors

@@ -30,7 +30,7 @@ def test_other_formulas_are_recognised(path: Path, name: str) -> None:
     report = checked(path, name)
     wanted = loaded(path).FORMULAS[name]
     assert report.ok, str(report)
-    assert ENTRIES[wanted].title in report.recognised, str(report)
+    assert report.recognised.startswith(ENTRIES[wanted].title if wanted else ""), str(report)
 
 
 @pytest.mark.parametrize(("path", "name"), cases("broken"))

@@ -77,7 +77,7 @@ def candidates(description: Description, said: Said) -> list[Reading]:
         for layout, form in _layouts(description, taken, said):
             blank = Reading(form, language, layout, taken, Sizes(), instance=description.instance)
             for reading in _sized(description, said, blank):
-                made += _masked(reading)
+                made += _masked(reading, said.mask)
     return made
 
 
@@ -139,7 +139,9 @@ def _sized(description: Description, said: Said, reading: Reading) -> Iterator[R
     batch = 2 if reading.layout.has("b") else 1
     if reading.form == "vectors":
         heads, groups = _counts(said, reading) if reading.layout.has("h") else (1, 1)
-        yield replace(reading, sizes=Sizes(batch=batch, heads=heads, groups=groups))
+        for width in (6, 24) if description.module is not None else (6,):  # a class may keep the width it was made with
+            sizes = Sizes(batch=batch, heads=heads, groups=groups, width=width, value_width=width)
+            yield replace(reading, sizes=sizes)
     elif description.module is not None:
         yield from _of_module(description, said, replace(reading, sizes=Sizes(batch=batch)))
     else:
@@ -213,9 +215,10 @@ def _filled(reading: Reading, found: Any, heads: int, groups: int | None, neutra
     return replace(reading, instance=instance, sizes=sizes, present=frozenset(role for role, _ in found.places))
 
 
-def _masked(reading: Reading) -> list[Reading]:
-    """A mask that must be given: None first, then one that admits everything."""
+def _masked(reading: Reading, meaning: str | None) -> list[Reading]:
+    """A mask that must be given: None first, then one that admits everything, by the meaning that was said."""
     roles = [role for role in MASKS if role in reading.roles]
     if not roles:
         return [reading]
-    return [reading, *(replace(reading, mask=mask) for mask in masks_for(roles[0], reading.layout))]
+    masks = [mask for mask in masks_for(roles[0], reading.layout) if meaning in (None, mask.meaning)]
+    return [reading, *(replace(reading, mask=mask) for mask in masks)]

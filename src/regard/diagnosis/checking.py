@@ -9,6 +9,7 @@ report    each mistake by its name, on the smallest input that shows it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -26,6 +27,7 @@ from .laws import Examination, Suspicion, Verdict
 from .laws.calls import same_twice
 from .laws.weights import moved
 from .matching import CAUSAL, KEPT, PLAIN, Match, Matcher, bases
+from .mutants.projections import values_averaged
 from .report import LawResult, Report
 from .sandbox.limits import Limits, Stopped, TargetError
 from .sandbox.loading import Live, source_of
@@ -37,6 +39,8 @@ from .trying import Said, Trial, readings
 LOOSE = 0.03  # the error of half precision, seen in the output
 SHARP = 5.0  # queries so much larger bend scores where formulas differ
 DEFAULT = Limits()
+SAYS_HALF = re.compile(r"half|float16|fp16|bf16|autocast|int8|round|quant|\.to\(", re.IGNORECASE)
+"""What stands in code that computes in low precision."""
 OTHERWISE = "say roles, layout, heads, library or mask (--as, --layout, --heads, --library, --mask)"
 
 
@@ -131,6 +135,7 @@ class _Check:
     projections: Mapping[str, str] | None
     progress: Callable[[str], object]
     described: bool = False
+    source: str = ""
 
     def report(self) -> Report:
         """Read, observe, match, try, report."""
@@ -139,6 +144,7 @@ class _Check:
         trials = readings(self.runner, description, self.said)
         random = _is_random(self.runner, trials[0], description)
         formulas = self._asked(description)
+        self.source = description.source
         self.progress("matching")
         chosen, match, loose = self._matched(trials, formulas, random is not None)
         match = _with_bias(match, description)
@@ -198,13 +204,16 @@ class _Check:
         kept = [(trial, seen) for trial, seen in zip(trials, observed, strict=True) if seen]
         if not kept:
             return trials[0], None, None
-        ahead = None if random else _reads_ahead(Subject(self.runner, kept[0][0].reading))
-        match = Matcher([(trial.reading.form, seen) for trial, seen in kept], formulas, ahead).match()
+        first = Subject(self.runner, kept[0][0].reading)
+        ahead = None if random else _reads_ahead(first)
+        match = Matcher(
+            [(trial.reading.form, seen) for trial, seen in kept], formulas, ahead, _adds_input(first)
+        ).match()
         if match is not None:
             return kept[match.at][0], match, None
         rough = [(trial.reading.form, [replace(seen[0], tolerance=LOOSE)]) for trial, seen in kept]
         match = Matcher(rough, formulas).roughly()
-        if match is None:
+        if match is None or not SAYS_HALF.search(self.source or "half"):
             return kept[0][0], None, None
         return kept[match.at][0], match, imprecise(match, kept[match.at][1][0])
 
@@ -241,9 +250,22 @@ def _with_bias(match: Match | None, description: Description) -> Match | None:
 
 
 def _likeliest(trials: Sequence[Trial], formulas: Sequence[Attention]) -> list[Trial]:
-    """Those that the first outcome already shows to be right come first; of all, no more than a few."""
+    """Those that the first outcome already shows to be right come first; those in which nothing is read, last."""
     right = [trial for trial in trials if _is_right(trial, formulas)]
-    return [*right, *(trial for trial in trials if trial not in right)][:KEPT]
+    even = [trial for trial in trials if trial.reading.mask is not None and _is_even(trial)]
+    return sorted(trials, key=lambda trial: (trial not in right, trial in even))[:KEPT]
+
+
+def _is_even(trial: Trial) -> bool:
+    """Whether every output is the mean of the values: its mask was read the wrong way round, and hides everything."""
+    problem = trial.reading.problem()
+    y = trial.reading.read(trial.outcome, problem)
+    chains = [values_averaged(chain) for chain in bases(trial.reading.form, [PLAIN])]
+    return y is not None and any(
+        Search([Observation(problem, y, trial.reading.tolerance)]).explains(chain)
+        for chain in chains
+        if chain is not None
+    )
 
 
 def _is_right(trial: Trial, formulas: Sequence[Attention]) -> bool:
@@ -277,6 +299,17 @@ def _observed(subject: Subject, trial: Trial) -> list[Observation]:
         if sharp is not None:
             return [*found, sharp]
     return found
+
+
+def _adds_input(subject: Subject) -> bool:
+    """Whether x comes back where W_O, or W_V, is 0."""
+    problem = subject.reading.problem(0)
+    silenced = [name for name in ("wo", "bo", "wv", "bv") if name in problem.arrays]
+    if problem.form != "inputs" or not {"wo", "wv"} & set(silenced):
+        return False
+    y = subject.y(problem.but(**{name: np.zeros_like(problem[name]) for name in silenced}))
+    x = problem["x"]
+    return y is not None and y.shape == x.shape and bool(np.abs(y - x).max() <= subject.tolerance)
 
 
 def _reads_ahead(subject: Subject) -> bool | None:

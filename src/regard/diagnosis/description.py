@@ -87,14 +87,46 @@ def _order(text: str, name: str) -> str:
 
 
 def source(target: Any) -> tuple[str, int]:
-    """The text of a function or class and the number of its first line; nothing where there is none."""
+    """The text of a function or class and the number of its first line; nothing where there is none.
+
+    What it calls in the same file is there too, and what lies between is blank, so that lines keep their numbers.
+    """
     for _ in range(8):
         target = getattr(target, "__wrapped__", None) or getattr(target, "func", None) or target
+    own = target if inspect.isroutine(target) else _kind(target)
+    lines, first = _lines(own)
+    if not lines or lines[0][:1].isspace():
+        return textwrap.dedent("".join(lines)), first
+    parts = [(lines, first), *(found for helper in _helpers(own, 2) if (found := _lines(helper))[0])]
+    start, end = min(at for _, at in parts), max(at + len(some) for some, at in parts)
+    page = ["\n"] * (end - start)
+    for some, at in parts:
+        page[at - start : at - start + len(some)] = some
+    return "".join(page), start
+
+
+def _lines(target: Any) -> tuple[list[str], int]:
     try:
-        lines, first = inspect.getsourcelines(target if inspect.isroutine(target) else _kind(target))
+        lines, first = inspect.getsourcelines(target)
     except (OSError, TypeError):
-        return "", 1
-    return textwrap.dedent("".join(lines)), max(first, 1)
+        return [], 1
+    return lines, max(first, 1)
+
+
+def _helpers(target: Any, depth: int) -> list[Any]:
+    """Functions and classes of the target's own file that its code names, and those that they name."""
+    functions = (
+        [target] if inspect.isroutine(target) else [one for one in vars(target).values() if inspect.isroutine(one)]
+    )
+    found: dict[int, Any] = {}
+    for function in functions:
+        code, known = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+        for value in (known.get(name) for name in (_names(code) if code is not None else ())):
+            here = inspect.isroutine(value) or isinstance(value, type)
+            if here and getattr(value, "__module__", None) == target.__module__ and value is not target:
+                found[id(value)] = value
+    deeper = [one for value in found.values() for one in (_helpers(value, depth - 1) if depth > 1 else ())]
+    return list({id(one): one for one in (*found.values(), *deeper) if one is not target}.values())
 
 
 def _kind(target: Any) -> Any:

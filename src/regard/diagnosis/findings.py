@@ -46,6 +46,7 @@ CONSEQUENCES = {
     "heads split without transpose": {"length baked in", "batch size baked in"},
     "heads attend to heads": {"length baked in", "batch size baked in"},
     "inputs changed in place": {"gradient cut"},
+    "root of the length": {UNKNOWN},
 }
 """What follows from a mistake is not named beside it."""
 

@@ -23,7 +23,7 @@ from ..inputs import Rotary
 from ..zoo import ENTRIES
 from .families import Family, Fitted, families, fitted
 from .search import NAMES, Explanation, Observation, Search, variants
-from .steps import State, Steps, Turn, on_inputs, on_vectors
+from .steps import Steps, Turn, add_input, on_inputs, on_vectors
 
 PLAIN, CAUSAL = Attention(), Attention(mask=causal)
 NOTHING = 10  # times the tolerance: outputs below are 0
@@ -73,17 +73,6 @@ class Match:
         return self.fitted.text if self.fitted is not None else "" if formula is None else repr(formula)
 
 
-@dataclass(frozen=True)
-class Residual:
-    """The input is added to the output."""
-
-    out: object
-
-    def __call__(self, state: State) -> State:
-        made: State = self.out(state)  # type: ignore[operator]
-        return replace(made, y=made.y + state.problem["x"])
-
-
 def bases(form: str, formulas: Sequence[Attention]) -> list[Steps]:
     """Right chains for these formulas, the plainest first."""
     make = on_vectors if form == "vectors" else on_inputs
@@ -95,7 +84,7 @@ def manners(chains: Sequence[Steps], form: str) -> Iterator[Steps]:
     for rotary in rotaries():
         yield from (replace(chain, place=Turn(rotary)) for chain in chains)
     if form == "inputs":
-        yield from (replace(chain, out=Residual(chain.out)) for chain in chains)
+        yield from (replace(chain, add=add_input) for chain in chains)
 
 
 @lru_cache(maxsize=1)
@@ -121,7 +110,8 @@ def others() -> tuple[tuple[str, Attention], ...]:
 class Matcher:
     """One search for each reading that works; the first that explains everything at the lowest level wins.
 
-    ahead: whether the first query reads the last key, of which a causal formula knows nothing
+    ahead:    whether the first query reads the last key, of which a causal formula knows nothing
+    residual: whether the input is added to the output
     """
 
     def __init__(
@@ -129,11 +119,13 @@ class Matcher:
         observed: Sequence[tuple[str, Sequence[Observation]]],
         formulas: Sequence[Attention],
         ahead: bool | None = None,
+        residual: bool = False,
     ) -> None:
         self.forms = [form for form, _ in observed]
         self.searches = [Search(observations) for _, observations in observed]
         self.asked = formulas
         self.ahead = ahead
+        self.residual = residual
 
     def match(self) -> Match | None:
         """The simplest explanation; None where nothing in the catalogue fits, or there is nothing to explain."""
@@ -193,7 +185,12 @@ class Matcher:
     # -- what they are made of -------------------------------------------------------------------------------------
 
     def _bases(self, at: int) -> list[Steps]:
-        return bases(self.forms[at], self.asked)
+        return self._made(at, self.asked)
+
+    def _made(self, at: int, formulas: Sequence[Attention]) -> list[Steps]:
+        """Right chains for these formulas, with the input added where the target adds it."""
+        chains = bases(self.forms[at], formulas)
+        return [replace(chain, add=add_input) for chain in chains] if self.residual else chains
 
     def _turned(self, at: int) -> list[Steps]:
         return [replace(chain, place=Turn(rotary)) for rotary in rotaries()[:2] for chain in self._bases(at)]
@@ -205,7 +202,7 @@ class Matcher:
     def _in_another(self, at: int, bugs: int) -> Match | None:
         for name, formula in others():
             if (self._may_be(formula) or bugs) and not self._is_meant(formula):
-                found = self._first(at, bases(self.forms[at], [formula]), bugs)
+                found = self._first(at, self._made(at, [formula]), bugs)
                 if found is not None:
                     return replace(found, recognised=name)
         return None
@@ -238,7 +235,7 @@ KEPT = 8  # readings that are looked at closely
 LEVELS: tuple[tuple[Callable[[Matcher, int], Match | None], int], ...] = (
     (Matcher.as_asked, KEPT),
     (Matcher.another, 4),
-    (Matcher.one, 4),
+    (Matcher.one, KEPT),
     (Matcher.two, 2),
     (Matcher.free, 2),
     (Matcher.two_turned, 1),

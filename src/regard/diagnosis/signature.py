@@ -98,10 +98,16 @@ def _named(argument: inspect.Parameter) -> Parameter:
     return Parameter(argument.name, role, required, plain, _BY.get(argument.kind, "either"))
 
 
+NO_MASKS = {"head_mask", "layer_head_mask", "row_mask", "query_mask", "q_mask", "cross_attn_head_mask"}
+"""Masks of something else than pairs."""
+
+
 def _role(name: str, default: object) -> str:
     """The role that a name says by itself; "" when none."""
     bare = name.strip("_")
     small = "_".join(words(bare)) if not bare.islower() else bare
+    if small in NO_MASKS:
+        return ""
     role = ROLE.get(small) or ROLE.get(bare.lower()) or _projection(bare) or ("mask" if "mask" in words(bare) else "")
     if role in {"mask", "causal"}:  # mask=True is a flag, causal_mask=None an array
         return "causal" if isinstance(default, bool) or (small not in _ARRAY_OR_FLAG and role == "causal") else "mask"

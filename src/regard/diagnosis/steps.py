@@ -9,6 +9,7 @@
     mix       y_i = Σ_j w_ij v_j
     merge     heads side by side           (batch, n, heads · d_v)
     out       y W_O + b_O
+    add       x + y, where the input is added inside
 
 Every step takes a State and gives the next. They run on NumPy, PyTorch and JAX alike.
 """
@@ -126,6 +127,11 @@ def project_out(state: State) -> State:
     return replace(state, y=affine(state.problem, state.y, "o"))
 
 
+def add_input(state: State) -> State:
+    """x + y: a residual connection inside."""
+    return replace(state, y=state.y + state.problem["x"])
+
+
 # -- positions -----------------------------------------------------------------------------------------------------
 
 
@@ -160,11 +166,12 @@ class Weigh:
         """The arguments of the formula beside q and k."""
         tables = {name: value for name, value in problem.options.items() if name in self.formula.ranks}
         if "mask" in self.formula.ranks:
-            tables["mask"] = self.admitted(problem)[:, None]
+            admitted = self.admitted(problem)
+            tables["mask"] = admitted[:, None] if admitted.ndim == 3 else admitted
         return {"start": self.start(problem), "engine": "dense", **tables}
 
     def admitted(self, problem: Problem) -> Array:
-        """The pairs that the call's own mask admits: (batch, n_q, n_k)."""
+        """The pairs that the call's own mask admits: (batch, n_q, n_k), or with heads after the batch."""
         return problem.mask
 
     def start(self, problem: Problem) -> int | None:
@@ -193,6 +200,7 @@ class Steps:
     mix: Step
     merge: Step
     out: Step
+    add: Step = as_they_are
 
     def __iter__(self) -> Any:
         return (getattr(self, field.name) for field in fields(self))

@@ -24,6 +24,7 @@ BATCH = 24  # trials in one go
 LENGTHS = (4, 3, 2, 6, 8, 10, 16, 7, 12, 32, 64, 128)  # with one position every attention is right
 BATCHES = (3, 4, 8, 5, 16, 32)
 SQUARE = 6
+FATAL = {"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"}  # whatever the arrays are
 HOPELESS = 4  # attempts with one and the same error: sizes do not matter to it
 
 Failures = list[tuple[Reading, Outcome]]
@@ -48,6 +49,8 @@ def readings(runner: Runner, description: Description, said: Said) -> list[Trial
         worked = _worked(runner, tried, failed)
         if worked:
             return [replace(trial, only=only) for trial in worked]
+        if FATAL & {one.kind for _, one in failed} == {one.kind for _, one in failed}:
+            break
         if number + 1 >= HOPELESS and len({(one.kind, one.error, one.where) for _, one in failed}) <= 1:
             break
     raise Unreadable(complaint(description, failed))

@@ -210,6 +210,24 @@ BUGS = (
         near=MASKED,
     ),
     Bug(
+        name="mask of another text",
+        wrong="Heads are folded into the batch in one order and the mask is repeated in the other, so most heads of a "
+        "text are masked as another text of the batch should be.",
+        hides="With one text, or texts of one length, all masks are the same. Otherwise some padding is read and some "
+        "words are not, by an amount that changes with the batch.",
+        advice="Heads next to each other need repeat_interleave(n_heads, dim=0), texts next to each other "
+        "repeat(n_heads, 1, 1). Best is not to fold: keep (batch, heads, n, n), and give the mask an axis of 1.",
+        mend={
+            "torch": 'scores = scores.masked_fill(~mask[:, None], float("-inf"))  # mask: (batch, queries, keys)',
+            "numpy": "scores = np.where(mask[:, None], scores, -np.inf)  # mask: (batch, queries, keys)",
+        },
+        seen=Reference(
+            "CLIP4Clip: the mask of nn.MultiheadAttention was repeated for each head in the wrong order",
+            "github.com/ArrowLuo/CLIP4Clip/issues/22",
+        ),
+        near=rf"\b(repeat|repeat_interleave|tile|expand)\(|{MASKED}",
+    ),
+    Bug(
         name="empty rows are NaN",
         wrong="A query that may read nothing has only −∞: softmax gives 0/0 = NaN, and NaN reaches every gradient.",
         hides="Causal rows always admit their own token. It needs a sentence of nothing but padding, or a window that "

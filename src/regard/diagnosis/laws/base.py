@@ -73,9 +73,12 @@ class Examination:
 
     def state(self, steps: Steps, problem: Problem) -> State | None:
         """Where a chain of steps ends."""
-        if self.match is not None and self.match.fitted is not None:
-            problem = with_numbers(problem, dict(self.match.fitted.numbers))
-        return Search([Observation(problem, np.empty(0), 0.0)]).state(steps)
+        return Search([Observation(self.numbered(problem), np.empty(0), 0.0)]).state(steps)
+
+    def numbered(self, problem: Problem) -> Problem:
+        """The problem with the numbers that were fitted, where some were."""
+        fitted = None if self.match is None else self.match.fitted
+        return problem if fitted is None else with_numbers(problem, dict(fitted.numbers))
 
     def explains(self, problem: Problem, y: Array) -> bool:
         """Whether what is known of the target, mistakes and all, predicts this output."""

@@ -161,6 +161,9 @@ def different_lengths(exam: Examination) -> Verdict:
 
 
 def _corner(exam: Examination, law: str, problem: Problem, y: Array) -> Verdict:
+    formula = (exam.model or exam.right).formula
+    if formula is None or formula.mask is None:
+        return Verdict(law, None, "its positions count from 0 for queries and keys alike")
     upper = exam.predicted(exam.model or exam.right, replace(problem, start=0))
     if upper is None or exam.differs(y, upper):
         unknown = Suspicion(UNKNOWN, "with 3 queries and 5 keys the output is wrong", "warning")

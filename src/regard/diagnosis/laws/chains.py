@@ -16,6 +16,14 @@ def masked(steps: Steps, extra: object) -> Steps | None:
     return steps.with_formula(Attention(score=formula.score, weight=formula.weight, mask=mask))
 
 
+def replaced(steps: Steps, mask: object) -> Steps | None:
+    """The chain with this mask in the place of its own: given one, some leave their own out."""
+    formula = steps.formula
+    if formula is None or formula.mask is None:
+        return None
+    return steps.with_formula(Attention(score=formula.score, weight=formula.weight, mask=mask))
+
+
 def biased(steps: Steps) -> Steps | None:
     """The chain with a number added to every score."""
     formula = steps.formula

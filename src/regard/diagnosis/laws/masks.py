@@ -24,7 +24,7 @@ from ..subject import Subject
 from ..trying import with_mask
 from . import leaks
 from .base import UNKNOWN, Examination, Suspicion, Verdict
-from .chains import biased, masked
+from .chains import biased, masked, replaced
 
 ROLES = ("mask", "padding", "lengths", "bias")
 MASK_BUGS = (
@@ -34,15 +34,17 @@ MASK_BUGS = (
     "no mask",
     "padding on queries",
     "query and key exchanged",
+    "mask of another text",
 )
 SAYS_HIDES = re.compile(
-    r"(true|1|ones?|nonzero)\b[^.\n]{0,40}\b(hid|mask(ed)?\b|ignor|pad|block|exclud|forbid|disallow)"
+    r"(true|1|ones?|nonzero)\b[^.\n]{0,40}\b(hid|mask(ed|ing)?\b|ignor|pad|block|exclud|forbid|disallow)"
     r"|not (be )?(attend|read|seen)|(to be|positions?) (masked|ignored|hidden)|mask(ed)? out"
     r"|\bmask\b[^\n]{0,20}\*\s*\(?-\s*(1e|np\.inf|float|torch\.inf|inf)",
     re.IGNORECASE,
 )
 """Words, or an arithmetic, that say that True hides."""
 
+ELSEWHERE = {"softmax over queries", "softmax over heads", "softmax over the batch", "softmax over all pairs"}
 READABLE = 0.3  # the share of outputs that must be numbers
 
 
@@ -66,8 +68,8 @@ def mask_arguments(exam: Examination) -> Iterator[Verdict]:
 
 def _argument(exam: Examination, parameter: Parameter) -> Iterator[Verdict]:
     law = f"{parameter.name} hides pairs"
-    if exam.model is None or exam.model.formula is None:
-        yield Verdict(law, None, "the formula is not known")
+    if exam.model is None or exam.model.formula is None or exam.named & ELSEWHERE:
+        yield Verdict(law, None, "the formula is not known, or its total does not run over keys")
         return
     tried = list(_taken(exam, parameter))
     if not tried:
@@ -96,7 +98,7 @@ def _taken(exam: Examination, parameter: Parameter) -> Iterator[Tried]:
     """Every mask that the target takes, with what it gave."""
     for kind in masks_for(parameter.role, exam.subject.reading.layout):
         reading = with_mask(exam.subject.reading, parameter, kind)
-        problem = _problem(exam.subject.reading, kind)
+        problem = exam.numbered(_problem(exam.subject.reading, kind))
         subject = exam.subject.read_as(reading)
         outcome = subject.outcome(problem, f"a call with {parameter.name}")
         seen = subject.observed(problem) if subject.random else _seen(subject, outcome, problem)
@@ -124,14 +126,13 @@ def _problem(reading: Reading, kind: GivenMask) -> Problem:
 
 def _explained(exam: Examination, tried: list[Tried]) -> Tried | None:
     """The mask whose meaning needs no mistake; or else the one that needs the fewest."""
-    chain = None if exam.model is None else masked(exam.model, given("mask"))
-    if chain is None:
-        return None
+    chains = [] if exam.model is None else [masked(exam.model, given("mask")), replaced(exam.model, given("mask"))]
     for bugs in (0, 1):
         for one in tried:
-            meant = biased(chain) if one.mask.meaning == "adds" else chain
-            if meant is not None and (found := _simple(Search([one.observation]), meant, bugs)) is not None:
-                return replace(one, bugs=found.bugs)
+            for chain in (chain for chain in chains if chain is not None):
+                meant = biased(chain) if one.mask.meaning == "adds" else chain
+                if meant is not None and (found := _simple(Search([one.observation]), meant, bugs)) is not None:
+                    return replace(one, bugs=found.bugs)
     return _leaky(exam, tried)
 
 
@@ -150,7 +151,7 @@ def _leaky(exam: Examination, tried: list[Tried]) -> Tried | None:
     """A mask whose hidden pairs get a number that is not low enough."""
     if exam.model is None or exam.model.formula is None or exam.model.formula.mask is not None:
         return None
-    for one in tried:
+    for one in (one for one in tried if one.mask.meaning != "adds"):
         for family in filled(given("mask")):
             if fitted(Search([one.observation]), exam.model, family) is not None:
                 return replace(one, bugs=(family.bug,))
@@ -166,7 +167,7 @@ def _meant(exam: Examination, parameter: Parameter, tried: Tried, law: str) -> V
         return Verdict(law, True, f"{name}: {mask.words}", remarks=_added(name) if mask.meaning == "adds" else ())
     if parameter.role == "mask" and not SAYS_HIDES.search(exam.description.source) and exam.mask != "hides":
         evidence = f"{name} hides a pair where it is True; F.scaled_dot_product_attention admits it there"
-        return Verdict(law, False, evidence, (Suspicion("inverted mask", evidence),))
+        return Verdict(law, False, evidence, (Suspicion("inverted mask", evidence, "warning"),))
     return Verdict(law, True, f"{name}: {mask.words}", remarks=(f"{name}: {MEANINGS['hides']}",))
 
 

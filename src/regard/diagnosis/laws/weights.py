@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..problem import Array, Problem
+from ..steps import Turn
 from .base import Examination, Suspicion, Verdict
 
 FACTOR = 4.0
@@ -64,7 +65,8 @@ def order_of_keys(exam: Examination) -> Verdict:
     """Keys and values in another order give the same output."""
     law = "order of keys does not matter"
     reading = exam.subject.reading
-    if exam.right.formula is not None and exam.right.formula.uses("i", "j"):
+    chain = exam.model or exam.right
+    if isinstance(chain.place, Turn) or (chain.formula is not None and chain.formula.uses("i", "j")):
         return Verdict(law, None, "the formula looks at positions")
     problem = reading.problem(13)
     places = np.random.default_rng(14).permutation(problem.keys)
@@ -181,4 +183,6 @@ def _forms(used: Array) -> list[Array]:
     """The weights with and without their batch and heads, and averaged over heads."""
     mean = used.mean(axis=1)
     flat = used.reshape(-1, *used.shape[2:])
-    return [used, mean, used[:, 0], used[0], mean[0], used[0, 0], used.transpose(1, 0, 2, 3), flat]
+    heads_first = used.transpose(1, 0, 2, 3)
+    turned = heads_first.reshape(flat.shape)
+    return [used, mean, used[:, 0], used[0], mean[0], used[0, 0], heads_first, flat, turned]

@@ -159,9 +159,10 @@ class Projections:
 
         Returns the names of those that it changed.
         """
-        square = [(path, tensor_at(module, path).detach()) for path in self.others]
-        changed = [(path, one) for path, one in square if one.ndim == 2 and one.shape[0] == one.shape[1]]
-        added = [(path, one) for path, one in square if one.ndim == 1 and path.rpartition(".")[2] == "bias"]
+        others = [(path, tensor_at(module, path).detach()) for path in self.others]
+        added = [(path, one) for path, one in others if _is_added(path, one)]
+        square = [(path, one) for path, one in others if one.ndim == 2 and one.shape[0] == one.shape[1]]
+        changed = [(path, one) for path, one in square if not _is_added(path, one)]
         for _, matrix in changed:
             matrix.copy_(matrix.new_tensor(np.eye(matrix.shape[0])))
         for _, bias in added:
@@ -180,6 +181,14 @@ class Projections:
                 there = ", ".join(places)
                 raise CallError(f"matrices: this module has {there}; got {role}; leave it out")
             _set(module, role, places[role], np.asarray(matrix))
+
+
+def _is_added(path: str, tensor: Any) -> bool:
+    """Whether a parameter is one that is added to scores or outputs: a bias, or a table of them."""
+    name = path.lower()
+    if tensor.ndim == 1:
+        return name.rpartition(".")[2] == "bias"
+    return "bias" in name or "rel" in name or (tensor.ndim == 2 and tensor.shape[0] != tensor.shape[1])
 
 
 # -- parameters by path --------------------------------------------------------------------------------------------

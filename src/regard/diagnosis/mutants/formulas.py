@@ -101,7 +101,8 @@ class Divided:
 
     def __call__(self, state: State) -> State:
         mixed = self.mix(state)
-        return replace(mixed, y=mixed.y / state.q.shape[-1] ** 0.5)
+        root = state.q.shape[-1] ** 0.5
+        return replace(mixed, y=mixed.y / root, weights=mixed.weights / root)
 
 
 @makes("scale after the weights")

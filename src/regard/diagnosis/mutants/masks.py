@@ -57,6 +57,32 @@ class ByAccident(Weigh):
         return xp.broadcast_to(mask[None, :, 0], mask.shape)
 
 
+@dataclass(frozen=True)
+class OfAnotherText(Weigh):
+    """Heads are folded into the batch, and the mask is repeated in another order than they are."""
+
+    heads_first: bool = False
+
+    def admitted(self, problem: Problem) -> Array:
+        mask: Array = problem.mask
+        batch, heads = problem.batch, problem.heads
+        if batch < 2 or heads < 2:
+            raise ValueError("several texts and several heads are needed")
+        rows = [
+            (h * batch + b) // heads if self.heads_first else (b * heads + h) % batch
+            for b in range(batch)
+            for h in range(heads)
+        ]
+        return library(mask).stack([mask[row] for row in rows]).reshape(batch, heads, *mask.shape[1:])
+
+
+@dataclass(frozen=True)
+class OfAnotherTextHeadsFirst(OfAnotherText):
+    """The same, where heads come before texts."""
+
+    heads_first: bool = True
+
+
 def is_padding(problem: Problem) -> bool:
     """Whether the mask says the same of a key in every row."""
     mask = problem.mask
@@ -90,6 +116,8 @@ def _reads_place(weigh: Weigh) -> bool:
 makes("mask in the wrong corner")(_weighing(UpperLeft, _reads_place))
 makes("padding on queries")(_weighing(OnQueries, _reads_given))
 makes("query and key exchanged")(_weighing(Transposed, _reads_given))
+makes("mask of another text")(_weighing(OfAnotherText, _reads_given))
+makes("mask of another text")(_weighing(OfAnotherTextHeadsFirst, _reads_given))
 makes("mask broadcast by accident", silent=True)(_weighing(ByAccident, _reads_given))
 
 

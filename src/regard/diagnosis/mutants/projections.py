@@ -98,6 +98,12 @@ def values_of_keys(state: State) -> State:
     return replace(made, v=role(state, "v", source="context"))
 
 
+def values_of_queries(state: State) -> State:
+    """v = W_V of what the queries are made of."""
+    made = projected(state)
+    return replace(made, v=role(state, "v", source="x"))
+
+
 def keys_of_queries(state: State) -> State:
     """k = W_K of what the queries are made of."""
     made = projected(state)
@@ -143,6 +149,7 @@ for _name, _right, _wrong in (
     ("values from the keys", projected, values_of_keys),
     ("values from the keys", given_vectors, keys_for_values),
     ("values from the queries", projected, values_by_queries),
+    ("values from the queries", projected, values_of_queries),
     ("values from the queries", given_vectors, queries_for_values),
     ("keys from the queries", projected, keys_by_queries),
     ("keys from the queries", projected, queries_by_keys),

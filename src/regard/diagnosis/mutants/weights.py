@@ -72,15 +72,16 @@ def not_divided(steps: Steps) -> Steps | None:
 
 @dataclass(frozen=True)
 class RowsByColumns:
-    """exp(s − max over keys) / Σ over queries: neither rows nor columns sum to 1 as softmax has them."""
+    """exp(s − max over keys) over a total that runs elsewhere: the maximum does not cancel."""
 
     weigh: Step
+    axes: tuple[int, ...] = (-2,)
 
     def __call__(self, state: State) -> State:
         weighed = self.weigh(state)
         w = weighed.weights
         e = w / library(w).max(w, axis=-1, keepdims=True)
-        return replace(weighed, weights=e / _total(e, (-2,)))
+        return replace(weighed, weights=e / _total(e, self.axes))
 
 
 @makes("softmax over queries")
@@ -88,6 +89,15 @@ def rows_by_columns(steps: Steps) -> Steps | None:
     """The maximum of each row is subtracted, and the total of each column divides."""
     formula = steps.formula
     return None if formula is None or formula.weight.over is None else replace(steps, weigh=RowsByColumns(steps.weigh))
+
+
+@makes("softmax over all pairs")
+def rows_by_everything(steps: Steps) -> Steps | None:
+    """The maximum of each row is subtracted, and one total divides all."""
+    formula = steps.formula
+    if formula is None or formula.weight.over is None:
+        return None
+    return replace(steps, weigh=RowsByColumns(steps.weigh, (-2, -1)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ FORMULAS = {
     "AlibiAttention": "alibi",
     "PublishedSlopes": "alibi",
     "t5_attention": "t5_bias",
-    "RelativeBias": "relative_bias",
+    "RelativeBias": "",  # its table is set to 0: right, and no more is known of it
     "sliding_window": "sliding_window",
     "two_sided_window": "sliding_window",
     "WindowAttention": "sliding_window",
