@@ -25,7 +25,7 @@ run: .venv/regard-cli
 	@$(BIN)/python -m regard
 
 test: lint
-	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: .venv/regard-dev
 	@$(BIN)/ruff check

@@ -307,6 +307,7 @@ FAULTS: dict[str, list[str]] = {
         "scores = scores.masked_fill(~padding_mask, -math.inf)",
         "s = np.where(mask, s, NEG)",
     ],
+    "mask of another text": ["mask = mask.repeat(n_heads, 1, 1)", "mask = np.tile(mask, (h, 1, 1))"],
     "empty rows are NaN": ["weights = torch.softmax(scores, dim=-1)", "scores = np.where(m, scores, -np.inf)"],
     "heads split without transpose": ["q = q.view(batch, n_heads, n, d_head)", "q = q.reshape(B, H, N, -1)"],
     "heads merged without transpose": ["y = y.reshape(batch, n, -1)", "out = y.contiguous().view(B, N, C)"],

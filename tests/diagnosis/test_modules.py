@@ -537,7 +537,8 @@ def test_parameters_without_a_part_in_it() -> None:
     module.mlp = nn.Sequential(nn.Linear(24, 96), nn.Linear(96, 24))
     read = projections(module)[0]
     assert set(read.others) == {f"{path}.{leaf}" for path in ("gate", "mlp.0", "mlp.1") for leaf in ("weight", "bias")}
-    assert read.silence(module) == ["gate.weight", "gate.bias", "mlp.0.bias", "mlp.1.bias"]
+    assert read.silence(module)[0] == "gate.weight"
+    assert set(read.silence(module)) == set(read.others)
     x = torch.randn(3, 24)
     torch.testing.assert_close(module.gate(x), x)
 

@@ -19,7 +19,7 @@ from regard.inputs import Rotary
 PLAIN, CAUSAL, GIVEN = rg.Attention(), rg.Attention(mask=rg.causal), rg.Attention(mask=rg.given("mask"))
 ROTARY = Turn(Rotary())
 BEHAVIOUR = {"library": "torch"}
-CROSSED = {"values_of_keys", "keys_of_queries", "all_of_queries"}  # need inputs of their own
+CROSSED = {"values_of_keys", "values_of_queries", "keys_of_queries", "all_of_queries"}  # need inputs of their own
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ FIRST = {  # the setting to make a bug in, where it is not the first that can
     "finite mask value": MASKED,
     "returned weights are others": WEIGHTS,
     "heads averaged": MERGED,
+    "mask of another text": MASKED,
     "gradient cut": TORCH,
     "gradient wrong": TORCH,
     "positions not moved on": CACHED,
@@ -63,6 +64,7 @@ FIRST = {  # the setting to make a bug in, where it is not the first that can
 INVISIBLE = {  # forms that are another function's twin in the setting where they can be made
     ("root of the value width", 0),  # d_v = d
     ("groups repeated in the wrong order", 0),  # as many key heads as query heads: see below
+    ("low precision inside", 0),  # its source must say so: see below
     ("output projection per head", 1),  # a W_O of the width of one head: among the targets
 }
 
@@ -115,6 +117,19 @@ def test_groups_are_told_apart_by_their_order() -> None:
         wrong = mutant(HEADS.chain)
         assert wrong is not None
         assert names(programs.on_heads(wrong)) == {"groups repeated in the wrong order"}
+
+
+def test_half_precision_is_named_where_the_source_says_so() -> None:
+    (mutant,) = MUTANTS["low precision inside"]
+    wrong = mutant(HEADS.chain)
+    assert wrong is not None
+    inside = programs.on_heads(wrong)
+
+    def in_half(q: Any, k: Any, v: Any) -> Any:
+        return inside(q, k, v)
+
+    assert names(in_half) == {"low precision inside"}
+    assert names(inside) == {"fits nothing in the catalogue"}
 
 
 def test_another_scale_is_named_with_its_number() -> None:

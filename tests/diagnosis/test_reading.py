@@ -117,14 +117,14 @@ def test_one_query_stays_one_at_every_length() -> None:
     assert given == {"query": (6,), "keys": (7, 6), "values": (7, 6)}
 
 
-def test_words_say_how_to_say_it_otherwise() -> None:
+def test_words_say_how_it_was_read() -> None:
     read = reading("x, wq, wk, wv, mask", "inputs", "bnd", mask=GivenMask("admits", "nn"))
     words = read.words()
-    assert words["called as"] == "(x, wq, wk, wv, mask)\nelse: roles='x wq wk wv mask'"
-    assert words["library"] == "NumPy\nelse: library='python'"
-    assert words["layout"] == "(batch, positions, width)\nelse: layout='bhnd'"
-    assert words["heads"] == "3\nelse: heads=6"
-    assert words["mask"] == "True admits a pair; (queries, keys)\nelse: mask='hides'"
+    assert words["called as"] == "(x, wq, wk, wv, mask)"
+    assert words["library"] == "NumPy"
+    assert words["layout"] == "(batch, positions, width)"
+    assert words["heads"] == "3"
+    assert words["mask"] == "True admits a pair; (queries, keys)"
 
 
 def test_a_parameter_that_says_nothing_is_handed_its_default() -> None:

@@ -298,7 +298,10 @@ VERDICTS = {
     "attention.py:attend fits nothing in the catalogue  ? breaks 2 laws": report(
         formula="", laws=(LawResult("sum to 1", False, "off by 2"), LawResult("causal", False, "leaks"))
     ),
-    "attention.py:attend fits nothing in the catalogue  ✗ 1 mistake": report(finding(), formula=""),
+    "attention.py:attend fits nothing in the catalogue  ✗ 1 mistake": report(
+        finding(name="fits nothing in the catalogue"), formula=""
+    ),
+    "attention.py:attend never returns  ✗ 1 mistake": report(finding(name="never returns"), formula=""),
 }
 
 

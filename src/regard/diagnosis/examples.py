@@ -56,7 +56,7 @@ def of_one(subject: Subject, base: Steps, name: str) -> Example | None:
 
 
 def _alone(example: Example) -> Example:
-    return replace(example, where=", ".join(filter(None, (example.where, "with this mistake alone"))))
+    return replace(example, where=", ".join(filter(None, (example.where, "this mistake alone"))))
 
 
 def weights_of(subject: Subject, base: Steps, wrong: Steps) -> Example | None:

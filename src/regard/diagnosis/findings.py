@@ -110,7 +110,7 @@ def distinct(suspicions: Iterable[Suspicion]) -> list[Suspicion]:
 
 def found(exam: Examination, suspicions: Sequence[Suspicion]) -> list[Finding]:
     """The suspicions with all that the catalogue says of them."""
-    alone = len(suspicions) == 1
+    alone = len(exam.named) <= 1
     return [_finding(exam, one, alone) for one in suspicions]
 
 
@@ -171,7 +171,7 @@ def plain(name: str, wrong: str, advice: str = "") -> Finding:
 
 def unmatched(exam: Examination, verdicts: Sequence[Verdict]) -> list[Finding]:
     """What to say when nothing in the catalogue predicts the target."""
-    if exam.match is not None:
+    if exam.match is not None or exam.subject.random:
         return []
     problem = exam.subject.reading.problem(0)
     y, right = exam.subject.y(problem), exam.predicted(exam.right, problem)

@@ -217,10 +217,7 @@ BUGS = (
         "words are not, by an amount that changes with the batch.",
         advice="Heads next to each other need repeat_interleave(n_heads, dim=0), texts next to each other "
         "repeat(n_heads, 1, 1). Best is not to fold: keep (batch, heads, n, n), and give the mask an axis of 1.",
-        mend={
-            "torch": 'scores = scores.masked_fill(~mask[:, None], float("-inf"))  # mask: (batch, queries, keys)',
-            "numpy": "scores = np.where(mask[:, None], scores, -np.inf)  # mask: (batch, queries, keys)",
-        },
+        mend=HIDDEN,
         seen=Reference(
             "CLIP4Clip: the mask of nn.MultiheadAttention was repeated for each head in the wrong order",
             "github.com/ArrowLuo/CLIP4Clip/issues/22",

@@ -132,8 +132,18 @@ def _explained(exam: Examination, tried: list[Tried]) -> Tried | None:
             for chain in (chain for chain in chains if chain is not None):
                 meant = biased(chain) if one.mask.meaning == "adds" else chain
                 if meant is not None and (found := _simple(Search([one.observation]), meant, bugs)) is not None:
-                    return replace(one, bugs=found.bugs)
+                    crossed = None if one.mask.of_texts else _crossed(chain, tried)
+                    return crossed or replace(one, bugs=found.bugs)
     return _leaky(exam, tried)
+
+
+def _crossed(chain: Steps, tried: list[Tried]) -> Tried | None:
+    """A mask that is right while all texts have the same one, and else is that of another text."""
+    for one in (one for one in tried if one.mask.of_texts):
+        found = _simple(Search([one.observation]), chain, 1)
+        if found is not None and found.bugs == ("mask of another text",):
+            return replace(one, bugs=found.bugs)
+    return None
 
 
 def _simple(search: Search, chain: Steps, bugs: int) -> Explanation | None:

@@ -66,8 +66,6 @@ class OfAnotherText(Weigh):
     def admitted(self, problem: Problem) -> Array:
         mask: Array = problem.mask
         batch, heads = problem.batch, problem.heads
-        if batch < 2 or heads < 2:
-            raise ValueError("several texts and several heads are needed")
         rows = [
             (h * batch + b) // heads if self.heads_first else (b * heads + h) % batch
             for b in range(batch)
