@@ -1,6 +1,6 @@
 """Finds and names the bug in somebody's own attention: `rg.check(fn)`.
 
-checking     the whole way: read, observe, match, try the laws, report
+checking     the whole way: read, observe (observing), match, try the laws, report (findings)
              trying, reading, signature, modules, description    how the target is called
              problem, steps, mutants, search, matching, families what it computes, and with which mistakes
              laws                                                what the values of one call do not show

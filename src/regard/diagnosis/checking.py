@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
-import numpy as np
-
 from ..algebra.errors import KindError
 from ..attention import Attention, parse
 from ..zoo import ENTRIES
@@ -24,20 +22,16 @@ from . import laws
 from .description import Describe, Description, source
 from .findings import WHY, distinct, found, imprecise, of_match, of_size, stopped, unmatched
 from .laws import Examination, Suspicion, Verdict
-from .laws.calls import same_twice
-from .laws.weights import moved
-from .matching import CAUSAL, KEPT, PLAIN, Match, Matcher, bases
-from .mutants.projections import values_averaged
+from .matching import CAUSAL, PLAIN, Match, Matcher, bases
+from .observing import adds_input, is_random, likeliest, observed_by, reads_ahead
 from .report import LawResult, Report
 from .sandbox.limits import Limits, Stopped, TargetError
 from .sandbox.loading import Live, source_of
 from .sandbox.process import Runner, runner_for
-from .search import Observation, Search
 from .subject import Subject
 from .trying import Said, Trial, readings
 
 LOOSE = 0.03  # the error of half precision, seen in the output
-SHARP = 5.0  # queries so much larger bend scores where formulas differ
 DEFAULT = Limits()
 SAYS_HALF = re.compile(r"half|float16|fp16|bf16|autocast|int8|round|quant|\.to\(", re.IGNORECASE)
 """What stands in code that computes in low precision."""
@@ -142,7 +136,7 @@ class _Check:
         self.progress("reading")
         description = self._described()
         trials = readings(self.runner, description, self.said)
-        random = _is_random(self.runner, trials[0], description)
+        random = is_random(self.runner, trials[0], description)
         formulas = self._asked(description)
         self.source = description.source
         self.progress("matching")
@@ -199,15 +193,15 @@ class _Check:
         self, trials: Sequence[Trial], formulas: Sequence[Attention], random: bool
     ) -> tuple[Trial, Match | None, Suspicion | None]:
         """The reading that is believed, what explains it, and whether only half precision's error lets it be."""
-        trials = _likeliest(trials, formulas)
-        observed = [_observed(Subject(self.runner, trial.reading, random), trial) for trial in trials]
+        trials = likeliest(trials, formulas)
+        observed = [observed_by(Subject(self.runner, trial.reading, random), trial) for trial in trials]
         kept = [(trial, seen) for trial, seen in zip(trials, observed, strict=True) if seen]
         if not kept:
             return trials[0], None, None
         first = Subject(self.runner, kept[0][0].reading)
-        ahead = None if random else _reads_ahead(first)
+        ahead = None if random else reads_ahead(first)
         match = Matcher(
-            [(trial.reading.form, seen) for trial, seen in kept], formulas, ahead, _adds_input(first)
+            [(trial.reading.form, seen) for trial, seen in kept], formulas, ahead, adds_input(first)
         ).match()
         if match is not None:
             return kept[match.at][0], match, None
@@ -230,7 +224,7 @@ class _Check:
             yield verdict
 
 
-# -- reading and observing -----------------------------------------------------------------------------------------
+# -- what is asked for ----------------------------------------------------------------------------------------------
 
 
 def _meant(description: Description) -> tuple[Attention, ...]:
@@ -247,81 +241,6 @@ def _with_bias(match: Match | None, description: Description) -> Match | None:
     if match is None or match.explanation.bugs != ("no root of d",) or "bias" not in description.roles:
         return match
     return Match(replace(match.explanation, base=match.steps, bugs=()), "t5_bias", at=match.at)
-
-
-def _likeliest(trials: Sequence[Trial], formulas: Sequence[Attention]) -> list[Trial]:
-    """Those that the first outcome already shows to be right come first; those in which nothing is read, last."""
-    right = [trial for trial in trials if _is_right(trial, formulas)]
-    even = [trial for trial in trials if trial.reading.mask is not None and _is_even(trial)]
-    return sorted(trials, key=lambda trial: (trial not in right, trial in even))[:KEPT]
-
-
-def _is_even(trial: Trial) -> bool:
-    """Whether every output is the mean of the values: its mask was read the wrong way round, and hides everything."""
-    problem = trial.reading.problem()
-    y = trial.reading.read(trial.outcome, problem)
-    chains = [values_averaged(chain) for chain in bases(trial.reading.form, [PLAIN])]
-    return y is not None and any(
-        Search([Observation(problem, y, trial.reading.tolerance)]).explains(chain)
-        for chain in chains
-        if chain is not None
-    )
-
-
-def _is_right(trial: Trial, formulas: Sequence[Attention]) -> bool:
-    problem = trial.reading.problem()
-    y = trial.reading.read(trial.outcome, problem)
-    if y is None:
-        return False
-    search = Search([Observation(problem, y, trial.reading.tolerance)])
-    return any(search.explains(chain) for chain in bases(trial.reading.form, formulas))
-
-
-def _is_random(runner: Runner, trial: Trial, description: Description) -> Verdict | None:
-    """The verdict on a target that answers differently each time; None of one that does not."""
-    reading = trial.reading
-    exam = Examination(Subject(runner, reading), description, None, bases(reading.form, [PLAIN])[0])
-    verdict = same_twice(exam)
-    return verdict if verdict.holds is False else None
-
-
-def _observed(subject: Subject, trial: Trial) -> list[Observation]:
-    """What matching looks at: an ordinary problem, and one with large scores and another length."""
-    reading = subject.reading
-    first = subject.observed(reading.problem(0))
-    if first is None:
-        return []
-    found = [first]
-    lengths = [reading.sizes.queries] if trial.only.startswith("length") else [7, reading.sizes.queries]
-    for n in lengths:
-        size = {"queries": n, "keys": n} if trial.only != "square" else {}
-        sharp = subject.observed(reading.problem(1, spread=SHARP, **size))
-        if sharp is not None:
-            return [*found, sharp]
-    return found
-
-
-def _adds_input(subject: Subject) -> bool:
-    """Whether x comes back where W_O, or W_V, is 0."""
-    problem = subject.reading.problem(0)
-    silenced = [name for name in ("wo", "bo", "wv", "bv") if name in problem.arrays]
-    if problem.form != "inputs" or not {"wo", "wv"} & set(silenced):
-        return False
-    y = subject.y(problem.but(**{name: np.zeros_like(problem[name]) for name in silenced}))
-    x = problem["x"]
-    return y is not None and y.shape == x.shape and bool(np.abs(y - x).max() <= subject.tolerance)
-
-
-def _reads_ahead(subject: Subject) -> bool | None:
-    """Whether the first query reads the last key; None where that cannot be told."""
-    problem = subject.reading.problem(0)
-    if problem.queries < 2 or problem.queries != problem.keys:
-        return None
-    before, after = subject.y(problem), subject.y(moved(problem, problem.keys - 1))
-    if before is None or after is None or before.shape != after.shape:
-        return None
-    change = np.abs(after - before)[..., 0, :]
-    return bool(np.nanmax(change, initial=0.0) > subject.tolerance)
 
 
 # -- what the report says ------------------------------------------------------------------------------------------
