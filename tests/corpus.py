@@ -7,7 +7,6 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -25,11 +24,6 @@ def targets(path: Path) -> list[str]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call)
     ]
     return [name for name in (*named, *assigned) if not name.startswith("_") and not name.isupper()]
-
-
-def cases(*folders: str) -> list[Any]:
-    files = [path for folder in folders for path in sorted((FOLDER / folder).glob("*.py"))]
-    return [pytest.param(path, name, id=f"{path.stem}-{name}") for path in files for name in targets(path)]
 
 
 def loaded(path: Path) -> ModuleType:

@@ -108,7 +108,7 @@ class Command:
         elif len(done) > 1:
             self.console.print(f"\n{summary(done, self.strict)}", markup=False, highlight=False, soft_wrap=True)
         if self.html is not None:
-            self.html.write_text(page([one.report for one in done if one.report]), encoding="utf-8")
+            self.html.write_text(page([one.report for one in done if one.report is not None]), encoding="utf-8")
 
 
 def summary(done: Sequence[Checked], strict: bool) -> str:
