@@ -38,6 +38,8 @@ ADVICE = {
 
 CONSEQUENCES = {
     "maximum over queries": {"gradient wrong", "gradient cut", "no maximum subtracted", "one maximum for all rows"},
+    "no total": {"no maximum subtracted", "one maximum for all rows"},
+    "scores as weights": {"no maximum subtracted", "one maximum for all rows"},
     "strict mask": {"empty rows are NaN"},
     "inverted mask": {"empty rows are NaN"},
     "no maximum subtracted": {"one maximum for all rows"},
