@@ -258,10 +258,10 @@ def test_arguments_that_are_none_of_an_attention() -> None:
 
 
 def test_an_argument_that_nothing_explains() -> None:
-    def general(query: Any, keys: Any, values: Any, gate: Any) -> Any:
-        return np.einsum("...id,de,...je->...ij", query, gate.reshape(6, 6), keys) @ values
+    def general(query: Any, keys: Any, values: Any, gate: Any, warp: Any) -> Any:
+        return np.einsum("...id,de,...je->...ij", query, gate * warp.reshape(11, 6, 6)[0], keys) @ values
 
-    assert "nothing says what gate may be: say roles=…, or wrap it as f(q, k, v)" in complaint(general)
+    assert "nothing says what warp may be: say roles=…, or wrap it as f(q, k, v)" in complaint(general)
 
 
 def test_a_class_that_cannot_be_made_shows_its_line() -> None:

@@ -36,7 +36,9 @@ def complaint(description: Description, failed: Failed) -> str:
         return f"{shown}: {_always(failed[0][1])}\n{_mend(*failed[0])}"
     first = [next(one for one in failed if _told(one[1]) == text) for text in told[:SHOWN]]
     lines = "\n".join(_tried(*one) for one in first)
-    return f"{shown}: no way to call it was found; what came of the likeliest:\n{lines}\n{ADVICE}"
+    return (
+        f"{shown}: no way to call it was found; what came of the likeliest:\n{lines}\n{ADVICE}{_not_understood(first)}"
+    )
 
 
 def _likeliest(description: Description, failed: Failed) -> Failed:
@@ -67,12 +69,13 @@ def _always(outcome: Outcome) -> str:
 
 def _mend(reading: Reading, outcome: Outcome) -> str:
     first = "Mend that first." if outcome.error else "Return the output, or a tuple of output and weights."
-    return f"{first} It was called {_called(reading)}{_not_understood(reading)}"
+    return f"{first} It was called {_called(reading)}{_not_understood([(reading, outcome)])}"
 
 
-def _not_understood(reading: Reading) -> str:
+def _not_understood(failed: Failed) -> str:
     """Arguments that must be given, and whose names say nothing: an error may come from what was given for them."""
-    names = [one.name for one in reading.taken if one.role in UNCLEAR and one.required]
+    taken = [one for reading, _ in failed for one in reading.taken]
+    names = dict.fromkeys(one.name for one in taken if one.role in UNCLEAR and one.required)
     shown = ", ".join(names)
     return f"; nothing says what {shown} may be: say roles=…, or wrap it as f(q, k, v)" if names else ""
 
