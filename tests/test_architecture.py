@@ -1,6 +1,6 @@
 """Who may import whom: the drawn diagram, as a test.
 
-claims  course  experiments  tour  cli              on top
+experiments  claims  course  tour  cli              on top
    zoo  nn  hf  diagnosis  testing  viewer  train   use the public Attention
               attention                             joins
     engines.plan ── one engine, another engine      never each other
@@ -31,6 +31,7 @@ DOOR = [f"engines.{part}" for part in "call tables dropout select reading scatte
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
     "_names": [],
+    "_checks": ["algebra"],
     "_arrays": ["algebra"],
     "algebra": [],
     "geometry": ["algebra"],
@@ -58,17 +59,19 @@ ARROWS: dict[str, list[str]] = {
     "viewer": ["algebra", "attention", "hf"],
 }
 TOP = (
-    "claims course experiments similarity terminal tour cli __main__".split()
+    "experiments claims course similarity terminal tour learning cli __main__".split()
 )  # import all above, and those to their left
-ANYWHERE = ["", "_shapes", "_names", "_arrays"]  # the package itself, shapes, names on demand, array libraries
+ANYWHERE = ["", "_shapes", "_names", "_arrays", "_checks"]  # the package itself, and what every part may use
 
 OPTIONAL = set(  # never needed by an import
     "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers safetensors "
-    "cloudpickle IPython pytest".split()
+    "cloudpickle IPython pytest tensorboard".split()
 )
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
     "cli": {"rich", "typer"},
+    "experiments.command": {"rich"},
+    "learning": {"typer"},
     "diagnosis.display.terminal": {"rich"},
     "geometry.whitened": {"sklearn"},
     "similarity.report": {"rich"},
@@ -80,6 +83,8 @@ INSIDE = {  # of a package that is reached on demand, and of the engines
     "engines.compiled": {"torch"},
     "diagnosis.modules.": {"torch"},
     "nn.": {"torch"},
+    "train.": {"torch"},
+    "experiments.": {"torch"},
     "hf.": {"torch", "transformers"},
 }
 

@@ -20,6 +20,7 @@ except ImportError as missing:
     sys.exit(f"regard: {MissingExtra(missing.name or 'typer', 'cli')}")
 
 from .diagnosis.options import HELP
+from .learning import training_app
 from .terminal import console, show_example, show_laws, show_mathematics, show_plan
 
 if TYPE_CHECKING:
@@ -124,11 +125,14 @@ def show_similarity(
 def show_claims(
     ids: Annotated[list[str] | None, typer.Argument(help="Which claims to run; all without.")] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the claims without running them.")] = False,
+    experiments: Annotated[
+        bool, typer.Option("--experiments", help="First run the experiments that rows ask for: half an hour for all.")
+    ] = False,
 ) -> None:
     """Run the ledger: what texts claim about attention, each with a verdict and a measured number."""
     from .claims.report import show
 
-    if not show(console, ids or [], listing):
+    if not show(console, ids or [], listing, experiments):
         raise typer.Exit(1)
 
 
@@ -168,6 +172,30 @@ def check(
         mask=mask, init=init, projections=projections, seconds=seconds, memory=memory,
     )  # fmt: skip
     raise typer.Exit(Command(console, Console(stderr=True), json, html, strict).run(targets or [], options))
+
+
+@app.command("experiment")
+def run_experiment(
+    names: Annotated[list[str] | None, typer.Argument(help="Which to run; they are listed without.")] = None,
+    out: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("experiments"),
+    share: Annotated[float, typer.Option(help="How much of it, from 0 to 1: a first look.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of data and parameters.")] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Run it even if its outcome is known.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
+) -> None:
+    """Answer a question about attention by training: a table, a picture, and rows of the ledger."""
+    try:
+        from .experiments.command import list_all, run_all
+        from .experiments.record import Scale
+
+        if not names and not everything:
+            return list_all(console)
+        return run_all(console, names or [], out, Scale(share, seed), again=again)
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "torch", "train") from None
+
+
+app.add_typer(training_app(console), name="train")
 
 
 def read_formula(text: str) -> Attention:

@@ -14,11 +14,28 @@ from importlib import import_module
 from time import perf_counter
 
 from ..algebra.errors import MissingExtra
+from ..experiments.store import NotMeasured
 from .record import Claim, LedgerError, Measured, Measurements, Result, Verdict
 from .sources import SOURCES
 
 MODULES = tuple(
-    f"rows.{name}" for name in "elements similarity axes scores weights mistakes outputs positions programs".split()
+    f"rows.{name}"
+    for name in (
+        "elements",
+        "similarity",
+        "axes",
+        "scores",
+        "weights",
+        "mistakes",
+        "outputs",
+        "positions",
+        "programs",
+        "phrases",
+        "language",
+        "distance",
+        "structure",
+        "vision",
+    )
 )
 """Where rows stand, in the order of the ledger; names are relative to this package."""
 
@@ -81,7 +98,7 @@ def measured(claim: Claim) -> Result:
         _require(claim.needs)
         found.extend(claim.measure())
         error = None if found else f"{claim.id}: yields at least one measurement; got none"
-    except MissingExtra as problem:
+    except (MissingExtra, NotMeasured) as problem:
         skipped = str(problem)
     except Exception as problem:  # noqa: BLE001 - one broken row must not hide the others
         error = f"{type(problem).__name__}: {problem}"
@@ -112,6 +129,11 @@ def _filled() -> Ledger:
 def ledger() -> tuple[Claim, ...]:
     """Every claim, in the order of the ledger."""
     return _filled().select()
+
+
+def select(ids: Iterable[str] | None = None) -> tuple[Claim, ...]:
+    """The claims of these ids; all of them where none is given."""
+    return _filled().select(ids)
 
 
 def run(ids: Iterable[str] | None = None) -> list[Result]:

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from .record import Result
-from .registry import ledger, running
+from .registry import ledger, running, select
 from .sources import SOURCES
 
 COLUMNS = ("id", "texts", "verdict", "measured", "expected", "result", "seconds", "claim")
@@ -64,15 +64,18 @@ def full(result: Result) -> str:
 # -- in a terminal ---------------------------------------------------------------------------------------------
 
 
-def show(console: Any, ids: Sequence[str] = (), listing: bool = False) -> bool:
+def show(console: Any, ids: Sequence[str] = (), listing: bool = False, experiments: bool = False) -> bool:
     """Print the ledger to a rich console, measured, or with `listing` as it stands. Whether nothing failed.
 
-    ids: the claims to run, each then with all its numbers; all of them, in a table, where none is given
+    ids:         the claims to run, each then with all its numbers; all of them, in a table, where none is given
+    experiments: whether those that rows ask for are run first, where they were not; such a row is skipped otherwise
     """
     if listing:
         rows = [(claim.id, " ".join(claim.sources), str(claim.verdict), claim.sentence) for claim in ledger()]
         _print_table(console, ("id", "texts", "verdict", "claim"), rows)
         return True
+    if experiments:
+        _run_experiments(console, {claim.id for claim in select(ids or None)})
     results = []
     with console.status("measuring"):
         for result in running(ids or None):
@@ -83,6 +86,14 @@ def show(console: Any, ids: Sequence[str] = (), listing: bool = False) -> bool:
                 _print_entry(console, result)
     console.print(summary(results), highlight=False)
     return all(result.passed or result.skipped is not None for result in results)
+
+
+def _run_experiments(console: Any, ids: set[str]) -> None:
+    """Those that the claims ask for and that are not known."""
+    from ..experiments.command import run_quietly
+    from ..experiments.registry import EXPERIMENTS, find
+
+    run_quietly(console, [one.name for one in map(find, EXPERIMENTS) if ids & set(one.claims)])
 
 
 def _print_entry(console: Any, result: Result) -> None:

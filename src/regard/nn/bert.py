@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .._checks import check_count
 from ..algebra.errors import CallError
 from ..attention import Attention
 from ..inputs.positions.added import Learned
 from ..inputs.positions.base import Position
-from ..inputs.positions.checks import check_count
 from .initial import initialise
 from .models import Model, check_ids, drawn_seed, remembered
 from .stacks import Encoder, Formulas

@@ -10,11 +10,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .._checks import check_count
 from ..algebra.errors import CallError
 from ..attention import Attention
 from ..inputs.positions.added import Sinusoidal
 from ..inputs.positions.base import Position
-from ..inputs.positions.checks import check_count
 from .cache import Cache
 from .generation.prompts import for_each
 from .generation.writing import generate, stream

@@ -8,8 +8,8 @@ from functools import partial
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own name
 
+from .._checks import check_count
 from ..algebra.errors import CallError
-from ..inputs.positions.checks import check_count
 
 Activation = Callable[[Tensor], Tensor]
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .._checks import check_count
 from ..attention import Attention
 from ..inputs.positions.base import Position
-from ..inputs.positions.checks import check_count
 from ..inputs.positions.rotary import Rotary
 from .cache import Cache
 from .generation import writing

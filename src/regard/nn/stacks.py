@@ -12,10 +12,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .._checks import check_count
 from ..algebra.errors import CallError, KindError
 from ..attention import Attention
 from ..inputs.positions.base import NoPosition, Position
-from ..inputs.positions.checks import check_count
 from .blocks import Block
 from .cache import Cache
 from .checks import check_rows, check_tables

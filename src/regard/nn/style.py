@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .._checks import check_count, check_number
 from ..algebra.errors import KindError
-from ..inputs.positions.checks import check_count, check_number
 from .checks import check_share
 from .feed_forward import FeedForward, GatedFeedForward, activation_of
 from .norms import LayerNorm, RMSNorm

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .._checks import check_count
 from ..algebra.errors import CallError, KindError
 from ..attention import Attention
 from ..inputs.grid import pair
 from ..inputs.images import class_token, patches
 from ..inputs.positions.added import Learned
 from ..inputs.positions.base import Position
-from ..inputs.positions.checks import check_count
 from .checks import check_dtype
 from .initial import initialise
 from .models import Model, drawn_seed, remembered

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from ..._arrays import Library, as_array, library
+from ..._checks import check_count, check_number
 from ...algebra.errors import CallError, KindError
 from .angles import PAIRS, check_pairs, cos_sin, geometric
 from .base import Position, replaced, same_shape
-from .checks import check_count, check_number
 from .places import as_integer, handed_back, places, real_rows
 
 

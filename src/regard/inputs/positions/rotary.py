@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from ..._arrays import Library, as_array, library
+from ..._checks import check_count, check_number
 from ...algebra.errors import CallError, KindError
 from .angles import PAIRS, Pairs, check_pairs, cos_sin
 from .base import Position
-from .checks import check_count, check_number
 from .config import base_of, scaling_of, width_of
 from .places import handed_back, length, places, real_rows
 from .scaling import Scaling

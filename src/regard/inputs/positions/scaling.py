@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..._checks import check_count, check_number
 from ...algebra.errors import CallError, KindError
 from .angles import geometric
-from .checks import check_count, check_number
 
 
 @dataclass(frozen=True)

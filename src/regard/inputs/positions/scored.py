@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ..._arrays import as_array, library
+from ..._checks import check_count
 from ...algebra.errors import CallError, KindError
 from ...algebra.expressions import Expression
 from ...algebra.symbols import H, h, i, j, maximum, minimum, table, where
 from .added import drawn
 from .base import Position, replaced, same_shape
-from .checks import check_count
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Numbers that make sense where a position is made."""
+"""Numbers that make sense where something is made of them."""
 
 from __future__ import annotations
 
 import math
 
-from ...algebra.errors import CallError, KindError
+from .algebra.errors import CallError, KindError
 
 
 def check_number(name: str, value: object, least: float, *, above: bool = False) -> None:
