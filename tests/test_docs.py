@@ -19,6 +19,7 @@ import regard
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PACKAGES = "diagnosis experiments geometry hf inputs nn testing train".split()
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TERM": "dumb"}
 
 
@@ -64,7 +65,7 @@ def test_document_executes(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [regard, regard.diagnosis, regard.geometry, regard.hf, regard.inputs, regard.nn, regard.testing],
+    [regard, *(getattr(regard, name) for name in PACKAGES)],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_documented(module: ModuleType) -> None:

@@ -13,9 +13,10 @@ import regard
 PUBLIC = """
     Attention CallError EngineError Expression FormulaError Gradients H KindError Mask MissingExtra ParseError
     RegardError TableError Weight
-    algebra b causal check claims cos cosine d diagnosis documents dot each engines equal erf everywhere exp floor gelu
-    geometry given h hf i inputs j log maximum minimum n padding parse prefix relu s scaled_dot_product_attention
-    self_attention share sigmoid sin softmax softplus sqdist sqrt table tanh where window zoo
+    algebra b causal check claims cos cosine d diagnosis documents dot each engines equal erf everywhere exp experiments
+    floor gelu geometry given h hf i inputs j log maximum minimum n padding parse prefix relu s
+    scaled_dot_product_attention self_attention share sigmoid sin softmax softplus sqdist sqrt table tanh where window
+    zoo
 """.split()
 
 BLOCK = """
@@ -57,13 +58,14 @@ def test_public_name_is_there(name: str) -> None:
 
 
 def test_a_star_hides_no_module_of_others() -> None:
-    names: dict[str, object] = {"nn": "torch's", "abs": abs}
+    names: dict[str, object] = {"nn": "torch's", "train": "mine", "abs": abs}
     exec("from regard import *", names)
-    assert (names["nn"], names["abs"]) == ("torch's", abs)
+    assert (names["nn"], names["train"], names["abs"]) == ("torch's", "mine", abs)
     assert regard.nn.__name__ == "regard.nn"
+    assert regard.train.__name__ == "regard.train"
     assert regard.testing.__name__ == "regard.testing"
     assert "testing" not in names
-    assert {"nn", "testing"} <= set(dir(regard))
+    assert {"nn", "testing", "train"} <= set(dir(regard))
 
 
 def test_unknown_name_is_refused() -> None:

@@ -25,10 +25,11 @@ _HOME = {
     "algebra.masks": "causal documents everywhere given padding prefix window",
     "algebra.errors": "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError",
 }
-_MODULES = ("algebra", "claims", "diagnosis", "engines", "geometry", "hf", "inputs", "nn", "testing", "zoo")
+_MODULES = "algebra claims diagnosis engines experiments geometry hf inputs nn testing train zoo".split()
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
+_OTHERS = {"nn", "testing", "train"}  # names that others have, too: no star brings ours
 
-__all__ = sorted({*_NAMES, *_MODULES} - {"nn", "testing"})  # noqa: PLE0605 - others have such names: no star brings ours
+__all__ = sorted({*_NAMES, *_MODULES} - _OTHERS)  # noqa: PLE0605 - one list, in one place
 
 
 def __getattr__(name: str) -> Any:
@@ -49,4 +50,4 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "abs", "nn", "testing"]
+    return [*__all__, "__version__", "abs", *_OTHERS]

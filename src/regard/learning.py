@@ -69,11 +69,10 @@ def _command(console: Any, task: str) -> Callable[..., None]:
     """A command whose parameters are the settings of its task."""
 
     def learn(**given: Any) -> None:
-        command, options = _package(), _options()
         out, again, parent = (given.pop(name) for name in ("out", "again", "start"))
-        if given.get("attention"):
+        if given["attention"] is not None:
             given["attention"] = repr(_formula(given["attention"]))
-        command.begin(console, options.settings_of(task, given), out, again=again, parent=parent)
+        _package().begin(console, task, given, out=out, again=again, parent=parent)
 
     own = [
         _parameter("out", OUT, None), _parameter("again", AGAIN, False), _parameter("start", START, None),
@@ -85,17 +84,21 @@ def _command(console: Any, task: str) -> Callable[..., None]:
 
 def _parameters(task: str) -> list[inspect.Parameter]:
     """The settings of a task as parameters; the source is an argument, all else options."""
-    return [_shown(one) for one in _options().parameters(task)]
+    from .train.options import parameters
+
+    return [_shown(one) for one in parameters(task)]
 
 
 def _shown(one: inspect.Parameter) -> inspect.Parameter:
+    """A parameter as typer has it: None where it is not given, so that a run before it can say it instead."""
     kind, says = one.annotation
     if one.name == "source":
         return one.replace(annotation=Annotated[kind, typer.Argument(help=says, show_default=False)])
     if kind == tuple[str, ...]:
-        return one.replace(annotation=Annotated[list[str], typer.Option(help=says)], default=[])
-    flag = [f"--{one.name}"] if kind is bool else []
-    return one.replace(annotation=Annotated[kind, typer.Option(*flag, help=says)])
+        return one.replace(annotation=Annotated[list[str] | None, typer.Option(help=says)], default=None)
+    flag, usual = ([f"--{one.name}"], None) if kind is bool else ([], one.default)
+    told = says if usual is None else f"{says} [{usual}]"
+    return one.replace(annotation=Annotated[kind | None, typer.Option(*flag, help=told)], default=None)
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -106,12 +109,6 @@ def _formula(text: str) -> Any:
     from .cli import read_formula
 
     return read_formula(text)
-
-
-def _options() -> Any:
-    from .train import options
-
-    return options
 
 
 def _package() -> Any:

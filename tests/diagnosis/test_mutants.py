@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import mutant_programs as programs
 import regard as rg
-from regard.diagnosis import CATALOGUE, programs
+from regard.diagnosis import CATALOGUE
 from regard.diagnosis.checking import check
 from regard.diagnosis.mutants import MUTANTS
 from regard.diagnosis.mutants.registry import Mutant

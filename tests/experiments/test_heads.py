@@ -74,6 +74,22 @@ def test_what_is_read_sums_to_one_and_is_even_where_queries_are_nothing() -> Non
         assert row == pytest.approx([1 / ROWS, 1 / ROWS, 1 - 2 / ROWS], rel=1e-4)
 
 
+def test_a_head_made_to_match_keys_with_the_first_question_reads_the_first_partner() -> None:
+    model = beginning("attention alone", 2, 0)
+    with torch.no_grad():
+        for part in (model.keys, model.values, model.first, model.second):
+            part.weight.zero_()
+        model.keys.weight[:, :ROWS] = model.first.weight[:, ROWS : 2 * ROWS] = torch.eye(ROWS)
+        layer = model.core[1]
+        for part in (layer.query, layer.key):
+            part.weight.zero_()
+            part.bias.zero_()
+        layer.query.weight[:ROWS, ROWS : 2 * ROWS] = layer.key.weight[:ROWS, :ROWS] = 9 * torch.eye(ROWS)
+    first, second = reading(model, 0)
+    assert first == pytest.approx([1, 0, 0], abs=0.01)
+    assert second == pytest.approx([1 / ROWS, 1 / ROWS, 1 - 2 / ROWS], rel=1e-4)
+
+
 def test_until_counts_steps_from_one() -> None:
     assert until([2.0, 0.5, 0.1]) == 2
     assert until([2.0, 1.0]) == 2

@@ -96,18 +96,13 @@ def test_a_small_share_gives_a_table_and_finite_numbers(small, tmp_path):
 
 
 def test_the_answer_is_made_of_the_numbers(small):
-    ahead = {
-        **small.numbers,
-        "attention_best": 1.0,
-        "placed_best": 1.5,
-        "ngram_best": 1.3,
-        "attention_8": 1.4,
-        "attention_64": 1.0,
-    }
+    ahead = {**small.numbers, "attention_best": 1.0, "placed_best": 1.5, "ngram_best": 1.3}
+    ahead |= {"attention_8": 1.4, "attention_64": 1.0}
     assert "is beaten" in ngrams.answer(ahead)
     assert "better still" in ngrams.answer(ahead)
-    assert "worth 0.50 nats" in ngrams.answer(ahead)
+    assert "are better than weights that know the place alone (+0.50 nats)" in ngrams.answer(ahead)
     behind = {**ahead, "attention_best": 1.6, "attention_64": 1.6}
     assert "is still ahead" in ngrams.answer(behind)
-    assert "not better" in ngrams.answer(behind)
-    assert "worth nothing here" in ngrams.answer(behind)
+    assert "no better" in ngrams.answer(behind)
+    assert "are worse than" in ngrams.answer(behind)
+    assert "cannot be told from" in ngrams.answer({**behind, "placed_best": 1.59})

@@ -8,7 +8,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -52,7 +52,6 @@ class Describe:
     init: Mapping[str, Any] | None = None
     names: Mapping[str, str] | None = None
     about: str = "looking at the target"
-    roles: tuple[str, ...] = field(default=())
 
     def run(self, target: Any) -> Description:
         """The description, of a function or of a module."""

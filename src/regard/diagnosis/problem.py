@@ -17,8 +17,6 @@ import numpy as np
 
 Array = Any
 
-VECTORS = ("q", "k", "v")
-INPUTS = ("x", "context", "memory")  # what queries, keys and values are made of
 MATRICES = ("wq", "wk", "wv", "wo", "bq", "bk", "bv", "bo")
 
 

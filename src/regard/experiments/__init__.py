@@ -16,7 +16,7 @@ _NAMES = by_name(
     {
         "record": "Experiment Outcome Scale Table",
         "registry": "EXPERIMENTS find",
-        "store": "outcome",
+        "store": "NotMeasured outcome",
     }
 )
 

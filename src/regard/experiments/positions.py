@@ -189,6 +189,7 @@ def draw(outcome: Outcome, figure: Any) -> None:
                 axes.annotate(shown, (place, value), (0, 2), textcoords="offset points", ha="center", fontsize=9)
         axes.set_xticks(range(len(POSITIONS)), list(POSITIONS))
         axes.grid(axis="x", visible=False)
+        axes.set_axisbelow(True)
         axes.set_title(title)
     left.axhline(0.5, color="#d1495b", linestyle="--", linewidth=1.4)
     left.annotate("chance", (-0.55, 0.5), (0, 3), textcoords="offset points", color="#d1495b", fontsize=10)

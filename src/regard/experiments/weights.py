@@ -127,6 +127,7 @@ def draw(outcome: Outcome, figure: Any) -> None:
     right.set_yticks(range(len(names)), names)
     right.invert_yaxis()
     right.grid(axis="y", visible=False)
+    right.set_axisbelow(True)
     right.set_xlim(min(last) - 0.15, max(last) + 0.12)
     right.set(xlabel="held-out nats per character", title="Where it ends")
     left.set(xlabel="steps", ylabel="held-out nats per character", title="How the loss falls (dashed: to beat)")

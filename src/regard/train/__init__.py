@@ -20,11 +20,18 @@ from ..algebra.errors import MissingExtra
 
 _NAMES = by_name(
     {
+        "settings": "Settings",
+        "options": "settings_of",
+        "beginning": "repeated resume start",
+        "run": "Interrupted Run",
+        "fitting": "History fit",
         "schedule": "Schedule",
         "optimiser": "AdamW",
-        "learner": "Learner",
-        "fitting": "History fit",
-        "batch": "Batch",
+        "machine": "Machine",
+        "learner": "Learner Taken",
+        "batch": "Batch Task",
+        "watchers.base": "Measured Watcher",
+        "errors": "Diverged TrainingError",
         "toy": "learn",
     }
 )

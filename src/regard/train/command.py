@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
-from ..algebra.errors import CallError
+from ..algebra.errors import CallError, KindError
 from ..nn.storage import load
+from .beginning import repeated, resume, start
 from .folder import Folder, usual
+from .options import settings_of
 from .processes import PROCESSES, joined
-from .run import Run, repeated, resume, start
+from .run import Run
 from .settings import Settings
 from .tasks import kind_of
 from .watchers.base import Watcher
@@ -23,19 +25,40 @@ from .watchers.terminal import Terminal
 
 
 def begin(
-    console: Any, settings: Settings, out: Path | None, *, again: bool = False, parent: Path | None = None
+    console: Any,
+    task: str,
+    given: dict[str, Any],
+    *,
+    out: Path | None = None,
+    again: bool = False,
+    parent: Path | None = None,
 ) -> None:
-    """A new run; with `again` the one that stands in its folder, if there is one."""
+    """A new run from options; with `again` the one that stands in its folder, if there is one."""
+    settings = settings_of(task, given, _settings_of_parent(parent, task))
     with joined(settings.machine.device):
-        folder = out or usual(settings.task)
+        folder = out or usual(task)
         if again and Folder(folder).holds_run:
+            _note_others(console, settings, Folder(folder))
             return _go(console, resume(folder))
         Folder(folder).check_free()
         run = start(settings, folder, parent=parent)
-        if PROCESSES.first:
-            for note in run.task.notes:
-                console.print(note, highlight=False, markup=False, soft_wrap=True)
+        _say(console, *run.task.notes)
         return _go(console, run)
+
+
+def _settings_of_parent(parent: Path | None, task: str) -> Settings | None:
+    if parent is None:
+        return None
+    settings = Folder(parent).read_settings()
+    if settings.task != task:
+        raise KindError(f"start: a run of the task {task}; got one of {settings.task} in {str(parent)!r}")
+    return settings
+
+
+def _note_others(console: Any, asked: Settings, folder: Folder) -> None:
+    """Say that a run keeps its own settings, where others were asked for."""
+    if asked != folder.read_settings():
+        _say(console, f"{folder} goes on with its own settings; options that say others are left out")
 
 
 def go_on(console: Any, folder: Path, steps: int | None) -> None:
@@ -60,14 +83,18 @@ def try_out(console: Any, folder: Path, given: list[str], length: int) -> None:
         raise CallError(f"folder: a run that was measured at least once; got {str(where)!r}; train it first")
     task, model = kind_of(settings.task).kept(where, settings), load(where.best)
     with torch.no_grad():
-        answers = [task.answer(model, one, length) for one in given] or [task.sample(model, length)]
-    for answer in answers:
-        console.print(answer, highlight=False, markup=False, soft_wrap=True)
+        _say(console, *([task.answer(model, one, length) for one in given] or [task.sample(model, length)]))
 
 
 def _go(console: Any, run: Run) -> None:
     if run.learner.step == run.steps and run.folder.result.exists():
-        console.print(f"{run.folder} is done: {run.steps} steps; --steps asks for more", highlight=False, markup=False)
+        _say(console, f"{run.folder} is done, after {run.steps} steps; resume it with --steps to go on")
         return
     watchers: list[Watcher] = [Tables(), Samples(), Curve(), Board(), Terminal(console)] if PROCESSES.first else []
     run.go(watchers)
+
+
+def _say(console: Any, *lines: str) -> None:
+    if PROCESSES.first:
+        for line in lines:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)

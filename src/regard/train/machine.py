@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._checks import check_count
 from ..algebra.errors import CallError
 
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -32,6 +33,8 @@ class Machine:
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise CallError(f"precision: one of {', '.join(PRECISIONS)}; got {self.precision!r}")
+        if self.threads is not None:
+            check_count("threads", self.threads, 1)
 
     @property
     def place(self) -> Any:
@@ -84,6 +87,15 @@ def fastest() -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def compiler_errors(machine: Machine) -> tuple[type[Exception], ...]:
+    """What torch.compile raises, where it was asked for."""
+    if not machine.compiled:
+        return ()
+    from torch._dynamo.exc import TorchDynamoException
+
+    return (TorchDynamoException,)
 
 
 def check_products(precision: str, device: Any) -> None:

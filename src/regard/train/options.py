@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import MISSING, Field, fields
-from typing import Any, get_type_hints
+from dataclasses import MISSING, Field, asdict, fields
+from typing import Any
 
-from .settings import Settings, groups_of
+from .settings import Settings, fields_of, groups_of
 
 USUAL: dict[str, dict[str, Any]] = {
     "text": {
         "tokens": "bytepairs:384", "noise": 0.15, "dim": 192, "depth": 6, "heads": 6, "dropout": 0.2, "steps": 1500,
     },
     "images": {
-        "dim": 64, "depth": 4, "heads": 4, "position": "learned", "dropout": 0.1, "steps": 1500, "batch": 64,
-        "rate": 2e-3, "sample": 20,
+        "dim": 64, "depth": 4, "heads": 4, "position": "learned", "dropout": 0.2, "steps": 2000, "batch": 64,
+        "average": 0.99, "sample": 20,
     },
     "pairs": {"dim": 96, "depth": 2, "heads": 4, "position": "sinusoidal", "steps": 1500, "batch": 64, "sample": 12},
 }  # fmt: skip
@@ -37,22 +37,27 @@ def parameters(task: str) -> list[inspect.Parameter]:
     ]
 
 
-def settings_of(task: str, given: dict[str, Any]) -> Settings:
-    """Settings from options by name; what is not given is as usual for the task."""
-    groups = groups_of(task)
-    known = {**USUAL[task], **{name: value for name, value in given.items() if value is not None}}
-    parts = {
-        group: {part.name: known[part.name] for part in fields(kind) if part.name in known}
-        for group, kind in groups.items()
-    }
-    unknown = sorted(given.keys() - {part.name for part, _ in _fields(task)})
+def settings_of(task: str, given: dict[str, Any], parent: Settings | None = None) -> Settings:
+    """Settings from options by name; what is not given is as in the parent's data and shape, or usual for the task."""
+    names = {part.name for part, _ in _fields(task)}
+    unknown = sorted(given.keys() - names)
     if unknown:
         raise TypeError(f"{unknown[0]}: no setting of the task {task}")
-    return Settings.of({"task": task, **{group: _plain(part) for group, part in parts.items()}})
+    known = {**USUAL[task], **_inherited(parent), **{name: value for name, value in given.items() if value is not None}}
+    groups = {
+        group: {part.name: known[part.name] for part in fields(kind) if part.name in known}
+        for group, kind in groups_of(task).items()
+    }
+    return Settings.of({"task": task, **groups})
+
+
+def _inherited(parent: Settings | None) -> dict[str, Any]:
+    """What a model that goes on learning cannot change, and what it learns from."""
+    return {} if parent is None else {**asdict(parent.data), **asdict(parent.shape)}
 
 
 def _fields(task: str) -> list[tuple[Field[Any], Any]]:
-    return [(part, get_type_hints(kind)[part.name]) for kind in groups_of(task).values() for part in fields(kind)]
+    return [found for kind in groups_of(task).values() for found in fields_of(kind)]
 
 
 def _default(task: str, part: Field[Any]) -> Any:
@@ -62,7 +67,3 @@ def _default(task: str, part: Field[Any]) -> Any:
 
 def _help(part: Field[Any]) -> str:
     return str(part.metadata["help"])
-
-
-def _plain(part: dict[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in part.items()}

@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, cast
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, cast, get_origin, get_type_hints
 
 from .._checks import check_count, check_number
 from ..algebra.errors import CallError, KindError
 from .machine import Machine
 from .optimiser import AdamW
 from .schedule import Schedule
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what is no share that leaves something."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise CallError(f"{name}: a share from 0 to below 1; got {value!r}")
 
 
 def option(default: Any, says: str) -> Any:
@@ -35,8 +41,7 @@ class TextData:
 
     def __post_init__(self) -> None:
         check_count("context", self.context, 1)
-        if not 0 <= self.noise < 1:
-            raise CallError(f"noise: a share of the tokens, 0 to below 1; got {self.noise!r}")
+        check_share("noise", self.noise)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,10 @@ class ImageData:
     augment: str = option("usual", "What is done to images while learning: usual (small shifts), none, flip.")
     pool: str = option("class", "What classes are read from: class (a token), mean (of all patches).")
     held_out: float = option(0.2, "The share that is never learned from, where the folder does not say.")
+
+    def __post_init__(self) -> None:
+        if self.patch is not None:
+            check_count("patch", self.patch, 1)
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,7 @@ class Shape:
             check_count(name, getattr(self, name), 1)
         if self.dim % self.heads:
             raise CallError(f"heads: divides dim, {self.dim}; got {self.heads}")
+        check_share("dropout", self.dropout)
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,7 @@ class Learning:
         check_count("accumulate", self.accumulate, 1)
         check_count("seed", self.seed, 0)
         check_number("rate", self.rate, 0, above=True)
+        check_share("average", self.average)
         self.schedule, self.optimiser  # noqa: B018 - each refuses what it cannot take
 
     @property
@@ -170,9 +181,34 @@ def groups_of(task: str) -> dict[str, type[Any]]:
     return {"data": cast(type[Any], DATA[task]), **shared}
 
 
-def _read(kind: type[Any], told: dict[str, Any], name: str) -> Any:
-    known = {part.name for part in fields(kind)}
-    unknown = sorted(told.keys() - known)
-    if unknown:
-        raise KindError(f"{name}: of {', '.join(sorted(known))}; got {unknown[0]}; which version of regard wrote it?")
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in told.items()})
+def _read(kind: type[Any], told: Any, name: str) -> Any:
+    """A part of the settings from what JSON holds."""
+    if not isinstance(told, dict):
+        raise KindError(f"{name}: settings by name; got {told!r:.80}")
+    hints = {part.name: hint for part, hint in fields_of(kind)}
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
+    for key, value in values.items():
+        if key not in hints:
+            known = ", ".join(sorted(hints))
+            raise KindError(f"{name}: of {known}; got {key}; which version of regard wrote it?")
+        if not _fits(value, hints[key]):
+            raise KindError(f"{name}: {key} is {_named(hints[key])}; got {value!r:.80}")
+    return kind(**values)
+
+
+def fields_of(kind: type[Any]) -> list[tuple[Field[Any], Any]]:
+    """The fields of a part, each with its type."""
+    hints = get_type_hints(kind)
+    return [(part, hints[part.name]) for part in fields(kind)]
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, int | float if hint is float else hint)
+
+
+def _named(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)

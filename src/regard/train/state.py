@@ -6,14 +6,13 @@ step, seconds, best, scaler                 in its metadata
 
 from __future__ import annotations
 
-import errno
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ..algebra.errors import KindError
 from ..nn.checkpoints.tensors import read, write
+from .disk import REFUSALS, reason
 from .errors import TrainingError
 from .learner import Learner
 
@@ -24,15 +23,12 @@ ENTRY, VERSION = "regard.training", 1
 class Progress:
     """How far a run is.
 
-    step:    how many steps were taken
-    seconds: how long they took, over all processes that came after one another
+    seconds: how long its steps took, over all processes that came after one another
     best:    the lowest loss on what was held out, and after how many steps it was seen
     """
 
-    step: int = 0
     seconds: float = 0.0
     best: tuple[float, int] | None = None
-    scaler: dict[str, Any] = field(default_factory=dict)
 
 
 def save_state(path: Path, learner: Learner, progress: Progress) -> None:
@@ -40,14 +36,14 @@ def save_state(path: Path, learner: Learner, progress: Progress) -> None:
     told = {"version": VERSION, **asdict(progress), "step": learner.step, "scaler": learner.scaler.state_dict()}
     try:
         write(path, learner.tensors(), {ENTRY: json.dumps(told)})
-    except Exception as error:  # safetensors raises its own kind for a full disk
+    except REFUSALS as error:
         raise TrainingError(_unwritten(path, learner.step, error)) from error
 
 
 def load_state(path: Path, learner: Learner) -> Progress:
     """Put a learner where the file says that one stood."""
     metadata, tensors = read(path)
-    told = json.loads(metadata.get(ENTRY, "{}"))
+    told = dict(json.loads(metadata.get(ENTRY, "{}")))
     if told.pop("version", None) != VERSION:
         raise KindError(f"checkpoint: one of version {VERSION}, which a run wrote; got another in {str(path)!r}")
     try:
@@ -58,16 +54,12 @@ def load_state(path: Path, learner: Learner) -> Progress:
             f"checkpoint: of the model that the settings describe; got another in {str(path)!r}: {first}; "
             "were settings.json or vocabulary.json changed?"
         ) from None
-    best = told["best"]
-    return Progress(told["step"], told["seconds"], None if best is None else (best[0], best[1]), told["scaler"])
+    return Progress(told["seconds"], told["best"] and (told["best"][0], told["best"][1]))
 
 
 def _unwritten(path: Path, step: int, error: Exception) -> str:
-    full = getattr(error, "errno", None) == errno.ENOSPC or "No space" in str(error)
-    why = "the disk is full" if full else str(error).splitlines()[0]
     stands = "the one before it still stands" if path.exists() else "there is none before it"
-    mend = "make room" if full else "mend that"
     return (
-        f"step {step}: the checkpoint could not be written, since {why}; {stands}; {mend}, then go on with "
-        f"regard train resume {path.parent}"
+        f"step {step}: the checkpoint could not be written, since {reason(error)}; {stands}; "
+        f"mend that, then go on with: regard train resume {path.parent}"
     )

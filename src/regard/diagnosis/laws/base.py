@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +93,3 @@ class Examination:
             error = np.abs(y - other)[told]
         size = max(1.0, float(np.abs(other[told]).max()))
         return not bool(error.max() <= times * self.subject.tolerance * size)
-
-
-Law = Callable[[Examination], Verdict]

@@ -137,15 +137,15 @@ class Several(Augmentation):
 
 
 def usual_augmentation(images: Images) -> Augmentation:
-    """Small shifts, by a fourteenth of the shorter side in grey and an eighth in colour; none where that is no pixel.
+    """Small shifts, by a fourteenth of the shorter side in grey and an eighth in colour.
 
-    Of an image of 8 × 8 one pixel is a large part: a shift by it made scikit-learn's digits slower to learn. Where most
-    pixels along the borders have one brightness, it is what comes in. There is no flip: whether a mirrored image is of
-    the same class, only who knows the classes can say.
+    Where that is no pixel, as of 8 × 8, small turns, zooms and noise: a whole pixel is a large part of such an image.
+    Where most pixels along the borders have one brightness, it is what comes in. There is no flip: whether a mirrored
+    image is of the same class, only who knows the classes can say.
     """
     channels, height, width = images.shape
     by = min(height, width) // (GREY_SHARE if channels == 1 else COLOUR_SHARE)
-    return Shift(by, _background(images.training.pixels[:SURVEYED])) if by else Several(())
+    return Shift(by, _background(images.training.pixels[:SURVEYED])) if by else Several((Rotate(15), Zoom(0.15), Noise(0.1)))
 
 
 def _background(pixels: Tensor) -> float | None:

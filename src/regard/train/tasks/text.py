@@ -153,12 +153,18 @@ WARM = Sampling(temperature=0.8)
 class Window(nn.Module):
     """A model that reads the last tokens alone, as many as it has learned to."""
 
-    def __init__(self, model: nn.Module, rows: int) -> None:
+    def __init__(self, model: Any, rows: int) -> None:
         super().__init__()
         self.model, self.rows = model, rows
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, **_: Any) -> Tensor:
+        """Logits (1, rows, tokens) of the last rows."""
         logits: Tensor = self.model(ids[:, -self.rows :])
+        return logits
+
+    def after(self, ids: Tensor, **_: Any) -> Tensor:
+        """Logits (1, tokens) of the token that comes next."""
+        logits: Tensor = self.model.after(ids[:, -self.rows :])
         return logits
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ class Watcher:
     def sampled(self, step: int, text: str) -> None:
         """The model wrote something."""
 
+    def saving(self, step: int) -> None:
+        """A checkpoint will stand: what was told up to here must be on the disk first."""
+
     def saved(self, step: int) -> None:
         """A checkpoint stands."""
 
@@ -43,3 +47,18 @@ class Watcher:
 
     def closed(self) -> None:
         """Nothing follows, however it ended."""
+
+
+class Watchers(Watcher):
+    """Several as one: each is told in turn."""
+
+    def __init__(self, watchers: Iterable[Watcher]) -> None:
+        self.all = list(watchers)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in TOLD:
+            return lambda *what: [getattr(one, name)(*what) for one in self.all]
+        return super().__getattribute__(name)
+
+
+TOLD = {name for name in vars(Watcher) if not name.startswith("_")}

@@ -23,8 +23,8 @@ class Board(Watcher):
         self.make: Any = SummaryWriter
 
     def began(self, run: Run) -> None:
-        step = run.learner.step
-        self.writer = self.make(str(run.folder / "tensorboard"), purge_step=step or None)
+        after = run.learner.step + 1  # what was measured after the checkpoint's own step still holds
+        self.writer = self.make(str(run.folder / "tensorboard"), purge_step=after)
 
     def stepped(self, taken: Taken, seconds: float) -> None:
         for name in ("loss", "gradient", "rate"):

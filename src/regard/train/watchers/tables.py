@@ -30,22 +30,18 @@ class Tables(Watcher):
         step, folder = run.learner.step, run.folder
         self.steps = self._appended(folder / "metrics.csv", step - 1)
         self.held_out = self._appended(folder / "held_out.csv", step)
-        if not step:
-            self._row(self.steps, STEPS)
-        self.headed = step > 0 and (folder / "held_out.csv").stat().st_size > 0
+        self._head(self.steps, STEPS)
 
     def stepped(self, taken: Taken, seconds: float) -> None:
         row = (taken.step, taken.loss, taken.gradient, taken.rate, taken.count, round(seconds, 3))
         self._row(self.steps, row)
 
     def measured(self, measured: Measured) -> None:
-        if not self.headed:
-            self._row(self.held_out, ("step", *measured.measures, "seconds"))
-            self.headed = True
+        self._head(self.held_out, ("step", *measured.measures, "seconds"))
         self._row(self.held_out, (measured.step, *measured.measures.values(), round(measured.seconds, 3)))
 
-    def saved(self, step: int) -> None:
-        for file in self.open:  # what stands behind a checkpoint must be on the disk before the next one
+    def saving(self, step: int) -> None:
+        for file in self.open:
             file.flush()
             os.fsync(file.fileno())
 
@@ -62,6 +58,11 @@ class Tables(Watcher):
         self.open.append(file)
         return file
 
+    def _head(self, file: TextIO, names: tuple[str, ...]) -> None:
+        """The names of the columns, where none stand yet."""
+        if not os.fstat(file.fileno()).st_size:
+            self._row(file, names)
+
     @staticmethod
     def _row(file: TextIO, cells: tuple[Any, ...]) -> None:
         csv.writer(file, lineterminator="\n").writerow(
@@ -76,7 +77,7 @@ def rows_until(path: Path, last: int) -> list[list[str]]:
         whole = [line for line in file if line.endswith("\n")]  # a process that was ended leaves half a line
     rows = list(csv.reader(whole))
     kept = [row for row in rows[1:] if len(row) == len(rows[0]) and row[0].isdigit() and int(row[0]) <= last]
-    return [rows[0], *kept] if rows and last >= 0 else []
+    return [rows[0], *kept] if rows else []
 
 
 def columns_of(path: Path) -> dict[str, list[float]]:

@@ -27,6 +27,7 @@ class Terminal(Watcher):
 
     def began(self, run: Run) -> None:
         self.run, self.first, self.counted = run, run.learner.step, 0
+        self.best = run.progress.best[0] if run.progress.best else self.best
         model = run.learner.model
         self._say(f"{type(model).__name__} of {model.count():,} parameters on {run.learner.place}")
         self._say(f"folder {run.folder}")
@@ -59,13 +60,10 @@ class Terminal(Watcher):
         self.bar.update(self.task, completed=taken.step + 1, told=shown)
 
     def measured(self, measured: Measured) -> None:
-        best = measured.measures["loss"] < self.best
-        self.best = min(self.best, measured.measures["loss"])
-        mark = "   ← best" if best else ""
-        self._say(
-            f"step {measured.step:>6}   training {self.loss:.4f}   held out: {told(measured.measures)}   "
-            f"{clock(measured.seconds)}{mark}"
-        )
+        loss = measured.measures["loss"]
+        mark, self.best = ("  ← best", loss) if loss < self.best else ("", self.best)
+        step = f"{measured.step:>{len(str(self.run.steps))}}"  # one column, as wide as the last of them
+        self._say(f"step {step}  training {self.loss:.3f}  {told(measured.measures)}  {clock(measured.seconds)}{mark}")
 
     def sampled(self, step: int, text: str) -> None:
         if self.console.is_terminal and step == self.run.steps:
@@ -81,8 +79,9 @@ class Terminal(Watcher):
         self.closed()
         best = dict(result["best"])
         step = best.pop("step")
-        self._say(f"done in {clock(result['seconds'])}; best after {step} steps, on all held out: {told(best)}")
-        self._say(f"picture {self.run.folder / 'curve.png'}   model {self.run.folder.best}")
+        self._say(f"done in {clock(result['seconds'])}; best after {step} steps: {told(best)}")
+        self._say(f"picture  {self.run.folder / 'curve.png'}\nmodel    {self.run.folder.best}")
+        self._say(f"try it   regard train try {self.run.folder}")
 
     def closed(self) -> None:
         if self.bar is not None:
@@ -94,8 +93,13 @@ class Terminal(Watcher):
 
 
 def told(measures: dict[str, float]) -> str:
-    """Measures in words."""
-    return "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in measures.items())
+    """Measures in words.
+
+    >>> told({"loss": 1.25, "nats_per_character": 0.5})
+    'held out 1.250  nats per character 0.500'
+    """
+    named = {"held out" if name == "loss" else name.replace("_", " "): value for name, value in measures.items()}
+    return "  ".join(f"{name} {value:.3f}" for name, value in named.items())
 
 
 def clock(seconds: float) -> str:

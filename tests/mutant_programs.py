@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._arrays import library
-from .problem import Array, Problem
-from .steps import Steps
+from regard._arrays import library
+from regard.diagnosis.problem import Array, Problem
+from regard.diagnosis.steps import Steps
 
 Function = Callable[..., Any]
 
