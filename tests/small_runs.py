@@ -27,7 +27,7 @@ WATCHED: dict[str, Any] = {"evaluate": 4, "save": 3, "sample": 3}
 OWN: dict[str, dict[str, Any]] = {
     "text": {"tokens": "characters", "context": 7, "noise": 0.2},
     "images": {"patch": 2, "augment": "flip"},
-    "pairs": {"tokens": "characters", "held_out": 0.2},
+    "pairs": {"tokens": "characters", "evaluate": 7},
 }
 
 
@@ -63,7 +63,7 @@ def small(task: str, folder: Path, **given: Any) -> Settings:
     """Settings of a run of the task on a source of its own, in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     source = given.pop("source", None) or str(SOURCES[task](folder))
-    return settings_of(task, {"source": source, **OWN[task], **SHAPE, **WATCHED, **given})
+    return settings_of(task, {"source": source, **SHAPE, **WATCHED, **OWN[task], **given})
 
 
 # -- what becomes of them --------------------------------------------------------------------------------------

@@ -195,9 +195,6 @@ def run_experiment(
         raise MissingExtra(missing.name or "torch", "train") from None
 
 
-app.add_typer(training_app(console), name="train")
-
-
 def read_formula(text: str) -> Attention:
     """A formula as text, or a name of the zoo; a bare expression is the score of a softmax."""
     from .algebra.expressions import Expression
@@ -215,6 +212,9 @@ def read_formula(text: str) -> Attention:
     if not isinstance(value, Attention):
         raise RegardError(f"formula: an attention, as in softmax(dot / sqrt(d), mask=j <= i); got {value!r}")
     return value
+
+
+app.add_typer(training_app(console, read_formula), name="train")
 
 
 def _whole(part: str, option: str, given: str) -> int:

@@ -22,11 +22,11 @@ START = Annotated[Path | None, typer.Option(help="Begin with the best model of t
 FOLDER = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
-def training_app(console: Any) -> typer.Typer:
-    """`train` with its commands."""
+def training_app(console: Any, read_formula: Callable[[str], Any]) -> typer.Typer:
+    """`train` with its commands; read_formula makes an attention of a text."""
     app = typer.Typer(help="Learn W_Q, W_K, W_V, and the rest, on real data.", no_args_is_help=True)
     for task, says in SAYS.items():
-        app.command(task, help=says)(_command(console, task))
+        app.command(task, help=says)(_command(console, task, read_formula))
 
     @app.command("resume")
     def go_on(
@@ -60,18 +60,18 @@ def training_app(console: Any) -> typer.Typer:
         """Three matrices learned in NumPy alone, beside the same in PyTorch: one curve."""
         from .train.toy.report import show
 
-        show(console, out, _formula(attention), steps, seed)
+        show(console, out, read_formula(attention), steps, seed)
 
     return app
 
 
-def _command(console: Any, task: str) -> Callable[..., None]:
+def _command(console: Any, task: str, read_formula: Callable[[str], Any]) -> Callable[..., None]:
     """A command whose parameters are the settings of its task."""
 
     def learn(**given: Any) -> None:
         out, again, parent = (given.pop(name) for name in ("out", "again", "start"))
         if given["attention"] is not None:
-            given["attention"] = repr(_formula(given["attention"]))
+            given["attention"] = repr(read_formula(given["attention"]))
         _package().begin(console, task, given, out=out, again=again, parent=parent)
 
     own = [
@@ -103,12 +103,6 @@ def _shown(one: inspect.Parameter) -> inspect.Parameter:
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _formula(text: str) -> Any:
-    from .cli import read_formula
-
-    return read_formula(text)
 
 
 def _package() -> Any:

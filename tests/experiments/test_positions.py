@@ -9,8 +9,9 @@ import torch
 from regard.experiments import positions
 from regard.experiments.language import Filler, HiddenCharacters, characters
 from regard.experiments.picture import drawn
-from regard.experiments.positions import CAT, LENGTH, MASKS, POSITIONS, SAT, WIDTH, Answerer, WhichFirst
+from regard.experiments.positions import CAT, LENGTH, MASKS, POSITIONS, SAT, WIDTH, Answerer, Waves, WhichFirst
 from regard.experiments.record import Outcome, Scale, silent
+from regard.inputs.positions import Sinusoidal
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def small() -> Outcome:
 
 def answerer(mask: str, position: str) -> Answerer:
     """An untrained model whose attention and positions say much."""
-    model = Answerer(MASKS[mask], POSITIONS[position](LENGTH, WIDTH), seed=3).eval()
+    model = Answerer(MASKS[mask], POSITIONS[position](LENGTH, WIDTH, 1.0), seed=3).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) / 2)
@@ -69,6 +70,13 @@ def test_without_mask_and_positions_any_order_is_the_same_row():
         for position, same in (("none", True), ("ALiBi", False)):
             model = answerer("no mask", position)
             assert torch.allclose(model(words), model(words[:, order]), atol=1e-5) == same
+
+
+def test_waves_are_as_large_as_what_they_are_added_to():
+    added = Waves(0.02).add(torch.zeros(1, 97, 64))
+    assert float(added.square().mean().sqrt()) == pytest.approx(0.02, rel=1e-3)
+    x = torch.randn(2, 7, 12)
+    assert torch.allclose(Waves(0.5**0.5).add(x, 3), Sinusoidal().add(x, 3), atol=1e-6)
 
 
 def test_masks_change_no_parameter():

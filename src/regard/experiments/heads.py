@@ -146,7 +146,7 @@ EXPERIMENT = Experiment(
     "heads",
     "Does a second notion of relevance need a second head?",
     ("T2",),
-    minutes=2.0,
+    minutes=1.0,
     run=run,
     draw=draw_heads,
     size=(13.0, 4.8),

@@ -211,7 +211,7 @@ EXPERIMENT = Experiment(
     "length",
     "Do rows have to wait for one another?",
     ("L3",),
-    minutes=1.5,
+    minutes=0.5,
     run=run,
     draw=draw_length,
     size=(10.5, 4.8),

@@ -14,6 +14,7 @@ characters without it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,19 +29,32 @@ from ..algebra.masks import causal
 from ..algebra.symbols import i, j
 from ..attention import Attention
 from ..inputs.positions import ALiBi, Learned, NoPosition, Position, Rotary, Sinusoidal
+from ..nn.initial import SPREAD
 from ..nn.stacks import Encoder
 from ..train.batch import Batch
 from .language import DIM, WINDOW, Filler, HiddenCharacters, NextCharacter, characters, small_gpt, trained
 from .record import Cell, Experiment, Outcome, Scale, Table, Tell, shares
 
-POSITIONS: dict[str, Callable[[int, int], Position]] = {
-    "none": lambda rows, dim: NoPosition(),
-    "sinusoidal": lambda rows, dim: Sinusoidal(),
-    "learned": Learned.random,
-    "rotary": lambda rows, dim: Rotary(),
-    "ALiBi": lambda rows, dim: ALiBi(distance=abs(i - j)),
+
+@dataclass(frozen=True)
+class Waves(Position):
+    """x_i + spread · √2 · p_i, of sinusoidal p: numbers of that spread, as those that they are added to."""
+
+    spread: float
+
+    def add(self, x: Any, at: Any = 0) -> Any:
+        size = self.spread * math.sqrt(2)
+        return Sinusoidal().add(x / size, at) * size
+
+
+POSITIONS: dict[str, Callable[[int, int, float], Position]] = {
+    "none": lambda rows, dim, spread: NoPosition(),
+    "sinusoidal": lambda rows, dim, spread: Waves(spread),
+    "learned": lambda rows, dim, spread: Learned.random(rows, dim, spread=spread),
+    "rotary": lambda rows, dim, spread: Rotary(),
+    "ALiBi": lambda rows, dim, spread: ALiBi(distance=abs(i - j)),
 }
-"""By name, for so many rows of such a width."""
+"""By name, for so many rows of such a width and spread of numbers: what is added is as large as they are."""
 MASKS = {"causal": Attention(mask=causal), "no mask": Attention()}
 
 
@@ -110,7 +124,7 @@ TEXT_STEPS = 500
 
 def ordered(mask: str, position: str, scale: Scale, tell: Callable[[float], None]) -> float:
     """The accuracy on which came first."""
-    model = Answerer(MASKS[mask], POSITIONS[position](LENGTH, WIDTH), scale.seed)
+    model = Answerer(MASKS[mask], POSITIONS[position](LENGTH, WIDTH, 1.0), scale.seed)
     task, steps = WhichFirst(scale.seed), scale.steps(ORDER_STEPS)
     return trained(model, task, steps, rate=ORDER_RATE, seed=scale.seed, tell=tell).last["accuracy"]
 
@@ -118,7 +132,7 @@ def ordered(mask: str, position: str, scale: Scale, tell: Callable[[float], None
 def read(mask: str, position: str, scale: Scale, tell: Callable[[float], None]) -> float:
     """Nats for each character: of the next one under the mask, of hidden ones without."""
     made, asked = {"causal": (small_gpt, NextCharacter), "no mask": (Filler, HiddenCharacters)}[mask]
-    tokens, placed = characters(), POSITIONS[position](WINDOW, DIM)
+    tokens, placed = characters(), POSITIONS[position](WINDOW, DIM, SPREAD)
     model = made(tokens.vocabulary_size, seed=scale.seed, attention=MASKS[mask], position=placed)
     task = asked(scale.seed, tokens, scale.steps(400, least=8))
     return trained(model, task, scale.steps(TEXT_STEPS), seed=scale.seed, tell=tell).last["loss"]
@@ -192,7 +206,8 @@ def draw(outcome: Outcome, figure: Any) -> None:
         axes.set_axisbelow(True)
         axes.set_title(title)
     left.axhline(0.5, color="#d1495b", linestyle="--", linewidth=1.4)
-    left.annotate("chance", (-0.55, 0.5), (0, 3), textcoords="offset points", color="#d1495b", fontsize=10)
+    left.annotate("chance", (4.75, 0.5), (0, 3), textcoords="offset points", color="#d1495b", fontsize=10)
+    left.set_xlim(-0.6, 5.4)
     left.set_ylim(0, 1.22)
     left.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     left.set_ylabel("rows answered rightly")

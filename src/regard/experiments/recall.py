@@ -160,7 +160,7 @@ EXPERIMENT = Experiment(
     "recall",
     "Does what was shown long ago still reach the answer?",
     ("L2",),
-    minutes=2.5,
+    minutes=3.0,
     run=run,
     draw=draw_recall,
     size=(13.0, 4.8),

@@ -197,7 +197,7 @@ EXPERIMENT = Experiment(
     "scale",
     "What does √d_k do, and when is its lack seen?",
     ("N3", "N8"),
-    minutes=2.0,
+    minutes=1.0,
     run=run,
     draw=draw_scale,
     size=(12.5, 7.6),

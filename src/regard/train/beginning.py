@@ -84,6 +84,8 @@ def resume(path: str | os.PathLike[str], *, steps: int | None = None) -> Run:
         with spoken(f"folder: one that can be written to, {str(folder)!r}", "mend that"):
             folder.tidy()
             folder.diverged.unlink(missing_ok=True)
+            if run.learner.step < run.steps:  # a result that stands here is that of fewer steps
+                folder.result.unlink(missing_ok=True)
             write_json(folder.settings, settings.plain())
     PROCESSES.wait()
     return run

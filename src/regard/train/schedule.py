@@ -53,5 +53,5 @@ class Schedule:
         """η_t; past the end it stays at the floor."""
         if step < self.warmed:
             return self.rate * (step + 1) / self.warmed
-        passed = min(1.0, (step - self.warmed) / max(1, self.steps - self.warmed))
+        passed = (step - self.warmed) / (self.steps - self.warmed) if step < self.steps else 1.0
         return self.rate * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * passed)) / 2)

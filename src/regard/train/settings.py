@@ -112,6 +112,8 @@ class Learning:
     def __post_init__(self) -> None:
         check_count("batch", self.batch, 1)
         check_count("accumulate", self.accumulate, 1)
+        if self.accumulate > self.batch:
+            raise CallError(f"accumulate: at most the batch, {self.batch}; got {self.accumulate}")
         check_count("seed", self.seed, 0)
         check_number("rate", self.rate, 0, above=True)
         check_share("average", self.average)

@@ -1,0 +1,70 @@
+"""The mean over steps, as it is written."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from regard.algebra.errors import CallError
+from regard.train.averaged import Averaged
+
+
+def moved(model: nn.Module, step: int) -> None:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += torch.sin(torch.arange(parameter.numel()) + step).reshape(parameter.shape)
+
+
+def test_the_recursion() -> None:
+    model = nn.Linear(3, 2)
+    averaged = Averaged(model, 0.7)
+    mean = {name: value.double().clone() for name, value in model.state_dict().items()}
+    for step in range(23):
+        moved(model, step)
+        averaged.follow(step)
+        kappa = min(0.7, (1 + step) / (10 + step))
+        mean = {name: kappa * mean[name] + (1 - kappa) * value.double() for name, value in model.state_dict().items()}
+    for name, value in averaged.model.state_dict().items():
+        torch.testing.assert_close(value.double(), mean[name], rtol=1e-5, atol=1e-5)
+    assert kappa == 0.7, "the share was reached"
+
+
+def test_nothing_is_the_model_itself() -> None:
+    model = nn.Linear(3, 2)
+    averaged = Averaged(model, 0)
+    before = model.weight.detach().clone()
+    averaged.follow(3)
+    assert averaged.model is model
+    assert averaged.tensors() == {}
+    assert torch.equal(model.weight, before)
+    averaged.restore({})
+
+
+def test_it_does_not_learn_and_does_not_touch_the_model() -> None:
+    model = nn.Linear(3, 2)
+    averaged = Averaged(model, 0.9)
+    before = model.weight.detach().clone()
+    averaged.follow(0)
+    assert torch.equal(model.weight, before)
+    assert not averaged.model.training
+    assert not any(parameter.requires_grad for parameter in averaged.model.parameters())
+
+
+def test_it_comes_back() -> None:
+    model = nn.Linear(3, 2)
+    averaged, again = Averaged(model, 0.9), Averaged(nn.Linear(3, 2), 0.9)
+    moved(model, 1)
+    averaged.follow(0)
+    again.restore(averaged.tensors())
+    assert all(torch.equal(one, again.tensors()[name]) for name, one in averaged.tensors().items())
+
+
+@pytest.mark.parametrize("share", [1.0, -0.1, math.nan, "much"])
+def test_refused(share: Any) -> None:
+    with pytest.raises(CallError) as error:
+        Averaged(nn.Linear(3, 2), share)
+    assert str(error.value) == f"average: a share from 0 to below 1; got {share!r}"
