@@ -142,5 +142,10 @@ def command(*words: str) -> list[str]:
 def said(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, to its end."""
     return subprocess.run(
-        command(*words), env={**os.environ, **environment}, capture_output=True, text=True, encoding="utf-8", check=False
+        command(*words),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )

@@ -83,7 +83,7 @@ INSIDE = {  # of a package that is reached on demand, and of the engines
     "engines.compiled": {"torch"},
     "diagnosis.modules.": {"torch"},
     "nn.": {"torch"},
-    "train.": {"torch"},
+    "train.": {"torch", "safetensors"},
     "experiments.": {"torch"},
     "hf.": {"torch", "transformers"},
 }

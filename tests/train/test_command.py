@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_runs import TASKS, done, image_file, losses, pair_file, rows, small, text_file, undisturbed, words_of
 
 from regard import cli
 from regard.train.beginning import start
 from regard.train.folder import Folder
+from small_runs import TASKS, done, image_file, losses, pair_file, rows, small, text_file, undisturbed, words_of
 
 Say = Callable[..., tuple[int, str, str]]
 
@@ -161,9 +161,7 @@ def test_weights_shared_over_rows_read_ahead(say: Say, tmp_path: Path) -> None:
 def test_a_formula_that_cannot_be_read(say: Say, tmp_path: Path) -> None:
     status, _, complaint = say("text", text_file(tmp_path), *SMALL, "--attention", "softmax(dto)")
     assert status == 2
-    assert complaint == (
-        "regard: dto is not a word of formulas; did you mean dot?\n    softmax(dto)\n            ^\n"
-    )
+    assert complaint == ("regard: dto is not a word of formulas; did you mean dot?\n    softmax(dto)\n            ^\n")
 
 
 @pytest.mark.parametrize("content", ["", "short"])
@@ -349,6 +347,8 @@ assert not heavy, heavy
 
 @pytest.mark.parametrize("words", ['"--help"', '"train", "--help"', '"train", "text", "--help"'])
 def test_help_is_light(words: str) -> None:
-    found = subprocess.run([sys.executable, "-c", HELP.format(words=words)], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", HELP.format(words=words)], capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0, found.stderr
     assert "Usage" in found.stdout

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch.distributed
-from small_runs import losses, small, undisturbed, words_of
 
 from regard.nn.checkpoints.tensors import read
 from regard.train.processes import PROCESSES, joined
+from small_runs import losses, small, undisturbed, words_of
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
 

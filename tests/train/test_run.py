@@ -13,6 +13,14 @@ from typing import Any
 
 import pytest
 import torch
+
+from regard.nn.checkpoints.tensors import read
+from regard.train.beginning import repeated, resume, start
+from regard.train.errors import Diverged, TrainingError
+from regard.train.folder import Folder
+from regard.train.learner import Taken
+from regard.train.run import Interrupted
+from regard.train.watchers.base import Watcher
 from small_runs import (
     TASKS,
     Ends,
@@ -27,14 +35,6 @@ from small_runs import (
     undisturbed,
     words_of,
 )
-
-from regard.nn.checkpoints.tensors import read
-from regard.train.beginning import repeated, resume, start
-from regard.train.errors import Diverged, TrainingError
-from regard.train.folder import Folder
-from regard.train.learner import Taken
-from regard.train.run import Interrupted
-from regard.train.watchers.base import Watcher
 
 HARD: dict[str, Any] = {"dropout": 0.3, "average": 0.9, "accumulate": 2}
 

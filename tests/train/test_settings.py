@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import TASKS, small
 
 from regard.algebra.errors import CallError, KindError
 from regard.train.folder import Folder, write_json
 from regard.train.options import USUAL, parameters, settings_of
 from regard.train.settings import Learning, Settings, Shape, Watching, groups_of
+from small_runs import TASKS, small
 
 OTHERS: dict[str, Any] = {
     "source": "a/b", "tokens": "words:70", "context": 31, "noise": 0.25, "held_out": 0.3, "size": "32x24", "patch": 3,

@@ -11,7 +11,6 @@ import pytest
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from small_runs import done, rows, small, undisturbed
 
 from regard.algebra.errors import KindError
 from regard.nn.checkpoints.tensors import read, write
@@ -19,6 +18,7 @@ from regard.train.beginning import resume, start
 from regard.train.errors import TrainingError
 from regard.train.run import Run
 from regard.train.state import ENTRY, Progress, load_state, save_state
+from small_runs import done, rows, small, undisturbed
 
 
 def begun(folder: Path, steps: int, **given: Any) -> Run:
@@ -95,7 +95,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     run = begun(tmp_path, 0)
     for metadata in ({}, {ENTRY: json.dumps({"version": 99})}):
         write(tmp_path / "state", run.learner.tensors(), metadata)
-        with pytest.raises(KindError, match=r"^checkpoint: one of version 1, which a run wrote; got another in '.*state'"):
+        with pytest.raises(KindError, match=r"^checkpoint: one of version 1, which a run wrote; got another in '"):
             load_state(tmp_path / "state", run.learner)
 
 

@@ -38,10 +38,10 @@ $ regard claims --experiments               # the rows of the ledger that they d
 
 An outcome is kept under the hash of the code that it depends on: the second time it is known, until the code changes or
 `--again` is said. [The ledger](claims.md) reads its numbers from there; a row whose experiment was not run with this
-code is skipped. Numbers are held to bounds that other seeds and machines keep; those below are from one machine.
+code is skipped. The ledger holds numbers to bounds; those below are from one machine.
 
-In Python `find(name)` is an `Experiment`, `outcome(name)` what is known of it, an `Outcome`; where nothing is, it raises
-`NotMeasured`, which names the command:
+In Python `find(name)` is an `Experiment`, `outcome(name)` what is known of it, an `Outcome`; where nothing is,
+it raises `NotMeasured`, which names the command:
 
 ```python
 >>> from regard.experiments import EXPERIMENTS, find

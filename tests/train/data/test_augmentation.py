@@ -144,7 +144,9 @@ def noise(*shape: int) -> Any:
 
 
 def test_the_usual_are_small_shifts() -> None:
-    assert usual_augmentation(read_images()) == Several((Rotate(15), Zoom(0.15), Noise(0.1)))  # a pixel of eight is much
+    assert usual_augmentation(read_images()) == Several(
+        (Rotate(15), Zoom(0.15), Noise(0.1))
+    )  # a pixel of eight is much
     assert usual_augmentation(images(torch.zeros(3, 1, 16, 20, dtype=torch.uint8))) == Shift(1, fill=0.0)
     assert usual_augmentation(images(torch.zeros(3, 1, 28, 28, dtype=torch.uint8))) == Shift(2, fill=0.0)
     assert usual_augmentation(images(torch.full((3, 3, 32, 40), 255, dtype=torch.uint8))) == Shift(4, fill=1.0)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import done, losses, small
 
 from regard.train.beginning import resume, start
 from regard.train.tasks.parts import POSITIONS, STYLES
+from small_runs import done, losses, small
 
 FEW: dict[str, Any] = {"steps": 3, "evaluate": 3, "save": 3, "sample": 2}
 TEXT: dict[str, dict[str, Any]] = {
@@ -26,10 +26,14 @@ IMAGES: dict[str, dict[str, Any]] = {
     "both ways": {"attention": "softmax(dot / sqrt(d) - abs(i - j) / 3)"},
     "the mean": {"pool": "mean"},
 } | {position: {"position": position} for position in POSITIONS}
-CASES = [("text", name, given) for name, given in TEXT.items()] + [("images", name, given) for name, given in IMAGES.items()]
+CASES = [("text", name, given) for name, given in TEXT.items()] + [
+    ("images", name, given) for name, given in IMAGES.items()
+]
 
 
-@pytest.mark.parametrize(("task", "given"), [(task, given) for task, _, given in CASES], ids=[f"{t}: {n}" for t, n, _ in CASES])
+@pytest.mark.parametrize(
+    ("task", "given"), [(task, given) for task, _, given in CASES], ids=[f"{t}: {n}" for t, n, _ in CASES]
+)
 def test_it_learns(task: str, given: dict[str, Any], tmp_path: Path) -> None:
     run = start(small(task, tmp_path, **FEW, **given), tmp_path / "run")
     before = {name: one.detach().clone() for name, one in run.learner.model.named_parameters()}
