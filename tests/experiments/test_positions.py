@@ -121,11 +121,13 @@ def test_the_answer_is_made_of_the_numbers():
     def said(alone: float, distance: float) -> str:
         accuracy = {(mask, position): 1.0 for mask in MASKS for position in POSITIONS}
         accuracy |= {("causal", "none"): alone, ("no mask", "ALiBi"): distance, ("no mask", "none"): 0.5}
-        loss = dict.fromkeys(accuracy, 2.0) | {("no mask", "none"): 2.75}
+        loss = dict.fromkeys(accuracy, 2.0) | {("no mask", "none"): 2.75, ("causal", "rotary"): 1.5}
+        loss |= {("no mask", "learned"): 2.7, ("no mask", "sinusoidal"): 2.8}
         return positions.outcome_of(accuracy, loss).says
 
     assert "a causal mask alone already tells order (99.0%)" in said(0.99, 0.5)
     assert "a causal mask alone does not help much" in said(0.55, 0.5)
     assert "distance is not direction" in said(0.99, 0.5)
     assert "distance is not direction" not in said(0.99, 0.98)
-    assert "0.00 nats under the mask and 0.75 without it" in said(0.99, 0.5)
+    assert "rotary gains most, 0.50 nats under the mask and 0.75 without it" in said(0.99, 0.5)
+    assert "sinusoidal and learned less than 0.1" in said(0.99, 0.5)

@@ -113,6 +113,18 @@ def test_who_knows_the_lines_is_right_and_who_does_not_is_not(name, shift, lines
     assert sides.translated(name, errs, lines, seed=0) < 0.1
 
 
+class Echo(torch.nn.Module):
+    """Says what it is shown, in place."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.one_hot(ids, dates.TOKENS) * 1e3
+
+
+def test_nothing_that_is_asked_of_an_encoder_is_shown(lines):
+    assert sides.named("encoder", Echo(), lines, (*BEFORE, *AFTER)) == 0
+    assert sides.translated("encoder", Echo(), lines, seed=0) == 0
+
+
 # -- the whole -------------------------------------------------------------------------------------------------
 
 

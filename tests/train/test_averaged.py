@@ -16,7 +16,7 @@ from regard.train.averaged import Averaged
 def moved(model: nn.Module, step: int) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += torch.sin(torch.arange(parameter.numel()) + step).reshape(parameter.shape)
+            parameter.add_(torch.sin(torch.arange(parameter.numel()) + step).reshape(parameter.shape))
 
 
 def test_the_recursion() -> None:

@@ -126,13 +126,13 @@ WORDS = {
     "table": (("--table", "bias=4y5"), "table: a name and a shape, as in \"bias=4x255\"; got 'bias=4y5'"),
     "no table": (
         ("--attention", 'softmax(dot + table("bias")[h, i - j])'),
-        'attention: softmax(dot + table("bias")[h, i - j]) reads the table \'bias\', which the model is to learn; '
-        "say its shape, as in --table bias=8x8",
+        ('attention: softmax(dot + table("bias")[h, i - j]) reads the table \'bias\', which the model is to learn; '
+        "say its shape, as in --table bias=8x8"),
     ),
     "ahead": (
         ("--attention", "softmax(dot, mask=j >= i)"),
-        "attention: a decoder reads what came before, j <= i; got softmax(dot, mask=i <= j), "
-        "which may read what comes after; write mask=causal & …",
+        ("attention: a decoder reads what came before, j <= i; got softmax(dot, mask=i <= j), "
+        "which may read what comes after; write mask=causal & …"),
     ),
     "warmup": (("--warmup", 5, "--steps", 4), "warmup: at most the steps, 4; got 5; train longer, or warm up less"),
     "parts": (("--accumulate", 6), "accumulate: at most the batch, 5; got 6"),

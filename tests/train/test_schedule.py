@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def test_up_then_down_and_never_out_of_bounds(schedule: Schedule) -> None:
     rates = [schedule(step) for step in range(schedule.steps + 3)]
     up, down = rates[: schedule.warmed], rates[schedule.warmed :]
     assert up == sorted(up)
-    assert all(one >= two - 1e-12 for one, two in zip(down, down[1:], strict=False))
+    assert all(one >= two - 1e-12 for one, two in pairwise(down))
     assert all(0 < rate <= schedule.rate * (1 + 1e-12) for rate in up)
     assert all(schedule.rate * schedule.floor * (1 - 1e-9) <= rate <= schedule.rate * (1 + 1e-9) for rate in down)
     assert len(set(rates[schedule.steps :])) == 1, "past the end it stays"

@@ -89,7 +89,7 @@ def table_of(table: Table) -> str:
     >>> print(table_of(Table(("heads", "what"), ((1, "one_two |"), (2, "W_q")))))
     | heads | what |
     |---:|---|
-    | 1 | one_two \\\\| |
+    | 1 | one_two \\| |
     | 2 | W_q |
     """
     numbers = [all(isinstance(row[at], int | float) for row in table.rows) for at in range(len(table.columns))]

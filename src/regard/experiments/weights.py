@@ -7,8 +7,8 @@ relu, shared   relu(s) / Σ relu      s = q·k / √d
 relu / n       relu(s) / n           n: how many keys a row reads; nothing is shared
 sigmoid        σ(s − log n)          nothing is shared
 
-All learn at one rate, 0.006. Tried once at 0.003, 0.012 and 0.024 as well, softmax, sigmoid, relu shared and cosine were
-best there; relu / n ended 0.07 nats lower at 0.012, and kept its place.
+All learn at one rate, 0.006. Tried once at 0.003, 0.012 and 0.024 as well, softmax, sigmoid, shared relu and cosine are
+best there; relu / n ends 0.07 nats lower at 0.012, and keeps its place.
 
 Below them stands what they have to beat: the plain average of all characters before, and no look back at all.
 """

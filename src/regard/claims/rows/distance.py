@@ -46,8 +46,8 @@ def rows_at_once() -> Measurements:
     yield Measured(found["in a row, LSTM"], "the same, LSTM", at_least=1)
     yield Measured(found["apart"], "largest difference of rows worked out alone, the last first", at_most=1e-12)
     processor = found["cpu, 16 at once, 1024 rows, both"]
-    what = "seconds of an LSTM / of attention on a processor, 16 texts at once: no gain from the order alone"
-    yield Measured(processor, what, at_most=2, detail=f"{found['threads']:.0f} threads")
+    what = "seconds of an LSTM / of attention on a processor, 16 texts at once: a gain by its threads at most"
+    yield Measured(processor, what, at_most=max(2.0, found["threads"]), detail=f"{found['threads']:.0f} threads")
     if "cuda, 1 at once, 1024 rows, both" in found:
         yield Measured(found["cuda, 1 at once, 1024 rows, both"], "the same on a GPU, 1 text", at_least=3)
 

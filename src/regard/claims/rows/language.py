@@ -43,7 +43,7 @@ def other_weights() -> Measurements:
         yield Measured(found[f"share of {name}"], f"share of softmax's gain, {name}", at_least=0.85)
     for name in ("relu, shared", "sigmoid"):
         yield Measured(found[f"share of {name}"], f"share of softmax's gain, {name}", at_least=0.5, at_most=1.1)
-    yield Measured(found["share of relu / n"], "share of softmax's gain, relu / n: it starts slowly", at_most=0.8)
+    yield Measured(found["share of relu / n"], "share of softmax's gain, relu / n, at the rate of softmax", at_most=0.8)
     yield Measured(found["share of cosine"], "share of softmax's gain, cosine without a scale", at_most=0.4)
 
 

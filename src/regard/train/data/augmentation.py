@@ -145,7 +145,9 @@ def usual_augmentation(images: Images) -> Augmentation:
     """
     channels, height, width = images.shape
     by = min(height, width) // (GREY_SHARE if channels == 1 else COLOUR_SHARE)
-    return Shift(by, _background(images.training.pixels[:SURVEYED])) if by else Several((Rotate(15), Zoom(0.15), Noise(0.1)))
+    if not by:
+        return Several((Rotate(15), Zoom(0.15), Noise(0.1)))
+    return Shift(by, _background(images.training.pixels[:SURVEYED]))
 
 
 def _background(pixels: Tensor) -> float | None:
