@@ -102,7 +102,7 @@ def test_a_product_that_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_model_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the compiler says, and how to go on without it. With REGARD_COMPILE=1 the next test compiles one for real."""
+    """What the compiler says, and how to go on without it; the next test compiles one for real."""
 
     def refuses(*_: Any) -> Any:
         raise compiler_errors(Machine(compiled=True))[0]("no C++ compiler\nand much more")
