@@ -12,6 +12,7 @@ import torch
 from regard.algebra.masks import causal
 from regard.attention import Attention
 from regard.experiments import mistakes
+from regard.experiments.language import characters
 from regard.experiments.mistakes import FLATTERS, FORMULAS, HARMLESS, NONE, QUERIES, RIGHT, STEPPED, Found
 from regard.experiments.picture import drawn
 from regard.experiments.reader import Reader, as_whole, held_out_windows, one_by_one, reader, size
@@ -121,10 +122,10 @@ def test_texts_of_a_batch_meet_where_the_total_is_theirs() -> None:
 
 def test_guessing_costs_the_logarithm_of_the_vocabulary() -> None:
     def guess(ids: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(*ids.shape, 103)
+        return torch.zeros(*ids.shape, len(characters().vocabulary))
 
     for measure in (as_whole, one_by_one):
-        assert measure(guess, held_out_windows(3), PLACES) == pytest.approx(math.log(103))
+        assert measure(guess, held_out_windows(3), PLACES) == pytest.approx(math.log(len(characters().vocabulary)))
 
 
 # -- the outcome -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from regard.experiments import values
+from regard.experiments.language import characters
 from regard.experiments.party import GUESTS, NAMES, SHOWN, STORIES, WIDTH, Guest, Listener, Party, parties, readings
 from regard.experiments.picture import drawn
 from regard.experiments.reader import reader, size
@@ -110,7 +111,7 @@ def test_the_language_model_is_tied_likewise() -> None:
         for block in model.blocks:
             roles.tie(block.attention)
         assert size(model) == whole - len(model.blocks) * layer * (0 if roles.name == OWN else roles.name.count("="))
-        assert model(torch.arange(11)[None]).shape == (1, 11, 103)
+        assert model(torch.arange(11)[None]).shape == (1, 11, len(characters().vocabulary))
 
 
 # -- the outcome -----------------------------------------------------------------------------------------------

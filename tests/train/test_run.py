@@ -76,7 +76,7 @@ def test_whatever_ends_a_run_it_goes_on_as_if_nothing_had(task: str, tmp_path: P
     assert_same(ended(settings, tmp_path / "run", 0, 4, 8, 10), whole[task])
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 6, 9])
+@pytest.mark.parametrize("step", [1, 6])
 def test_a_run_may_end_at_any_step(step: int, tmp_path: Path, whole: dict[str, Folder]) -> None:
     assert_same(ended(small("text", tmp_path, **HARD), tmp_path / "run", step), whole["text"])
 
@@ -186,8 +186,7 @@ class Signals(Watcher):
                 os.kill(os.getpid(), one)
 
 
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", [4, 5])
+@pytest.mark.parametrize(("which", "step"), [(signal.SIGINT, 4), (signal.SIGTERM, 5)])
 def test_who_asks_it_to_stop_finds_a_checkpoint(
     which: signal.Signals, step: int, tmp_path: Path, whole: dict[str, Folder]
 ) -> None:

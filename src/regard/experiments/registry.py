@@ -20,7 +20,8 @@ def find(name: str) -> Experiment:
 
     >>> find("recal")
     Traceback (most recent call last):
-    regard.algebra.errors.CallError: experiment: one of toy, phrases, …; got 'recal'; did you mean recall?
+        ...
+    regard.algebra.errors.CallError: experiment: one of toy, phrases, ...; got 'recal'; did you mean recall?
     """
     if name not in EXPERIMENTS:
         near = get_close_matches(name, EXPERIMENTS, n=1)

@@ -58,7 +58,7 @@ def test_the_board_has_every_step_of_a_run_that_was_ended(tmp_path: Path) -> Non
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     with pytest.raises(Killed):
-        done(start(small("text", tmp_path), tmp_path / "run"), Board(), Ends(9))
+        done(start(small("text", tmp_path), tmp_path / "run"), Board(), Ends(8))
     folder = done(resume(tmp_path / "run"), Board())
     found = EventAccumulator(str(folder / "tensorboard"))
     found.Reload()
