@@ -19,18 +19,17 @@ def moved(model: nn.Module, step: int) -> None:
             parameter.add_(torch.sin(torch.arange(parameter.numel()) + step).reshape(parameter.shape))
 
 
-def test_the_recursion() -> None:
-    model = nn.Linear(3, 2)
-    averaged = Averaged(model, 0.7)
-    mean = {name: value.double().clone() for name, value in model.state_dict().items()}
+def test_the_mean_over_all_steps() -> None:
+    model, kappa = nn.Linear(3, 2), 0.7
+    averaged, seen = Averaged(model, kappa), []
     for step in range(23):
         moved(model, step)
         averaged.follow(step)
-        kappa = min(0.7, (1 + step) / (10 + step))
-        mean = {name: kappa * mean[name] + (1 - kappa) * value.double() for name, value in model.state_dict().items()}
-    for name, value in averaged.model.state_dict().items():
-        torch.testing.assert_close(value.double(), mean[name], rtol=1e-5, atol=1e-5)
-    assert kappa == 0.7, "the share was reached"
+        seen.append({name: value.double().clone() for name, value in model.state_dict().items()})
+        shares = [kappa ** (step - s) for s in range(step + 1)]
+        for name, value in averaged.model.state_dict().items():
+            mean = sum(share * one[name] for share, one in zip(shares, seen, strict=True)) / sum(shares)
+            torch.testing.assert_close(value.double(), mean, rtol=1e-5, atol=1e-5)
 
 
 def test_nothing_is_the_model_itself() -> None:

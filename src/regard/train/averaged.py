@@ -1,6 +1,6 @@
 """The mean over the parameters of the last steps, which does better than any one of them.
 
-θ̄ ← κ θ̄ + (1 − κ) θ        κ rises to its value, so that the first parameters are soon forgotten
+θ̄_t = Σ_s κ^(t−s) θ_s / Σ_s κ^(t−s)        over the steps s ≤ t; what was drawn before the first is not in it
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Averaged:
         """Take in the parameters after a step."""
         if not self.share:
             return
-        share = min(self.share, (1 + step) / (10 + step))
+        new = (1 - self.share) / (1 - self.share ** (step + 1))
         with torch.no_grad():
             ours, theirs = list(self.model.parameters()), list(self.source.parameters())
-            torch._foreach_lerp_(ours, theirs, 1 - share)
+            torch._foreach_lerp_(ours, theirs, new)
 
     def tensors(self) -> dict[str, Tensor]:
         """θ̄ by name; none where it is θ itself."""
