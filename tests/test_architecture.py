@@ -30,7 +30,7 @@ DOOR = [f"engines.{part}" for part in "call tables dropout select reading scatte
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
-    "_names": [],
+    "_names": ["algebra"],
     "_checks": ["algebra"],
     "_arrays": ["algebra"],
     "algebra": [],

@@ -20,14 +20,7 @@ __all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
 
 
 def __getattr__(name: str) -> Any:
-    from ..algebra.errors import MissingExtra
-
-    try:
-        return brought(__name__, _NAMES, name)
-    except ModuleNotFoundError as missing:
-        if missing.name not in ("torch", "transformers"):
-            raise
-        raise MissingExtra(missing.name, "hf") from None
+    return brought(__name__, _NAMES, name, torch="hf", transformers="hf")
 
 
 def __dir__() -> list[str]:

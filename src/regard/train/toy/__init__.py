@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..._names import brought, by_name
-from ...algebra.errors import MissingExtra
 
 _NAMES = by_name(
     {
@@ -28,12 +27,7 @@ __all__ = sorted(_NAMES)  # noqa: PLE0605 - one list, in one place
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        return brought(__name__, _NAMES, name)
-    except ModuleNotFoundError as missing:
-        if missing.name != "torch":
-            raise
-        raise MissingExtra("torch", "train") from None
+    return brought(__name__, _NAMES, name, torch="train")
 
 
 def __dir__() -> list[str]:
