@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .picture import drawn
-from .record import Cell, Outcome, Scale, Table, Tell
+from .record import Outcome, Scale, Table, Tell, shown
 from .registry import EXPERIMENTS, find
 from .store import known, measured
 
@@ -38,7 +38,7 @@ def run_all(console: Console, names: Sequence[str], out: Path, scale: Scale, *, 
         console.print(Text(experiment.asks, style="bold"))
         began, found = perf_counter(), None if again else known(experiment.name, scale)
         if found is None:
-            with _shown(console, experiment.name) as tell:
+            with _bar(console, experiment.name) as tell:
                 found = measured(experiment.name, scale, tell)
             took = f"{perf_counter() - began:.0f} s"
         else:
@@ -50,7 +50,7 @@ def run_quietly(console: Console, names: Sequence[str]) -> None:
     """Those named that are not known, with a bar and nothing else."""
     for name in names:
         if known(name) is None:
-            with _shown(console, name) as tell:
+            with _bar(console, name) as tell:
                 measured(name, tell=tell)
 
 
@@ -70,16 +70,12 @@ def grid_of(table: Table) -> Grid:
         numbers = all(isinstance(row[at], int | float) for row in table.rows)
         grid.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
     for row in table.rows:
-        grid.add_row(*(Text(_cell(cell)) for cell in row))
+        grid.add_row(*(Text(shown(cell)) for cell in row))
     return grid
 
 
-def _cell(cell: Cell) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-
-
 @contextmanager
-def _shown(console: Console, name: str) -> Iterator[Tell]:
+def _bar(console: Console, name: str) -> Iterator[Tell]:
     """A bar that tells what is going on."""
     columns: tuple[Any, ...] = (
         BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),

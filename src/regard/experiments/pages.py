@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from .picture import drawn
-from .record import Cell, Experiment, Outcome, Table
+from .record import Cell, Experiment, Outcome, Table, shown
 from .registry import EXPERIMENTS, find
 
 PICTURED = ("phrases", "recall", "mistakes", "direction")
@@ -98,11 +98,7 @@ def table_of(table: Table) -> str:
 
 
 def _line(cells: Iterable[Cell]) -> str:
-    return f"| {' | '.join(_plain(_text(cell)) for cell in cells)} |"
-
-
-def _text(cell: Cell) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    return f"| {' | '.join(_plain(shown(cell)) for cell in cells)} |"
 
 
 def _plain(text: str) -> str:

@@ -34,6 +34,15 @@ class Scale:
         return max(least, round(steps * self.share))
 
 
+def shown(cell: Cell) -> str:
+    """A cell as a table shows it.
+
+    >>> shown(2.0 / 3), shown(12), shown("mean")
+    ('0.6667', '12', 'mean')
+    """
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows under columns; numbers stay numbers."""
