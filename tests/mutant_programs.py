@@ -1,13 +1,20 @@
-"""A chain of steps as a plain function, such as a person would write: the right one, or one with a mistake made."""
+"""A chain of steps as a plain function, such as a person would write: the right one, or one with a mistake made.
+
+made("no root of d", 0)      that mistake in its first form: the function, and what check is told of it
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import regard as rg
 from regard._arrays import library
+from regard.diagnosis.mutants import MUTANTS
 from regard.diagnosis.problem import Array, Problem
-from regard.diagnosis.steps import Steps
+from regard.diagnosis.steps import Steps, Turn, on_inputs, on_vectors
+from regard.inputs import Rotary
 
 Function = Callable[..., Any]
 
@@ -91,6 +98,15 @@ def on_three_inputs(steps: Steps) -> Function:
     return attend
 
 
+def said_to_be_in_half(inside: Function) -> Function:
+    """The same f(q, k, v), whose source tells its precision."""
+
+    def in_half(q: Array, k: Array, v: Array) -> Array:
+        return inside(q, k, v)
+
+    return in_half
+
+
 def _broadcast(q: Array, k: Array, mask: Array | None) -> Array:
     """(batch, queries, keys) of truths; all of them without a mask."""
     xp, shape = library(q), (q.shape[0], q.shape[-2], k.shape[-2])
@@ -99,3 +115,74 @@ def _broadcast(q: Array, k: Array, mask: Array | None) -> Array:
 
 def _vectors(q: Array, k: Array, v: Array, mask: Array | None = None) -> Problem:
     return Problem({"q": q, "k": k, "v": v}, q.shape[1], k.shape[1], mask)
+
+
+# -- where a mistake is made --------------------------------------------------------------------------------------
+
+PLAIN, CAUSAL, GIVEN = rg.Attention(), rg.Attention(mask=rg.causal), rg.Attention(mask=rg.given("mask"))
+ROTARY = Turn(Rotary())
+CROSSED = {"values_of_keys", "values_of_queries", "keys_of_queries", "all_of_queries"}  # need inputs of their own
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a bug can be made and seen: a right chain, the function it becomes, what check is told."""
+
+    chain: Steps
+    program: Callable[[Steps], Function]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+HEADS = Setting(on_vectors(PLAIN), on_heads)
+AHEAD = Setting(on_vectors(CAUSAL), on_heads, {"causal": True})
+MASKED = Setting(on_vectors(GIVEN), with_mask)
+PADDED = Setting(on_vectors(GIVEN), with_padding)
+WEIGHTS = Setting(on_vectors(PLAIN), with_weights)
+TURNED = Setting(replace(on_vectors(PLAIN), place=ROTARY), on_heads)
+CACHED = Setting(replace(on_vectors(CAUSAL), place=ROTARY), with_cache)
+INPUT = Setting(on_inputs(PLAIN), on_input)
+MERGED = Setting(on_inputs(PLAIN), without_output)
+CROSS = Setting(on_inputs(PLAIN), on_three_inputs)
+TORCH = Setting(on_vectors(PLAIN), on_heads, {"library": "torch"})
+SETTINGS = {
+    "heads": HEADS,
+    "ahead": AHEAD,
+    "masked": MASKED,
+    "padded": PADDED,
+    "weights": WEIGHTS,
+    "turned": TURNED,
+    "cached": CACHED,
+    "input": INPUT,
+    "merged": MERGED,
+    "cross": CROSS,
+    "torch": TORCH,
+}
+
+FIRST = {  # the setting to make a bug in, where it is not the first that can
+    "root of the model width": INPUT,
+    "model width for its root": INPUT,
+    "mask in the wrong corner": AHEAD,
+    "padding on queries": PADDED,
+    "mask broadcast by accident": PADDED,
+    "empty rows are NaN": MASKED,
+    "finite mask value": MASKED,
+    "returned weights are others": WEIGHTS,
+    "heads averaged": MERGED,
+    "mask of another text": MASKED,
+    "gradient cut": TORCH,
+    "gradient wrong": TORCH,
+    "positions not moved on": CACHED,
+    "position off by one after prefill": CACHED,
+    "cache on the wrong axis": CACHED,
+}
+
+
+def made(name: str, number: int) -> tuple[Function, dict[str, Any]]:
+    """The wrong function, in the first setting where the mistake can be made and is no other form's."""
+    for setting in [FIRST[name]] if name in FIRST else SETTINGS.values():
+        steps = MUTANTS[name][number](setting.chain)
+        if steps is not None and getattr(steps.project, "__name__", "") in CROSSED and setting is not CROSS:
+            continue
+        if steps is not None and steps != setting.chain:
+            return setting.program(steps), setting.options
+    raise LookupError(f"{name}: no setting lets it be made")

@@ -26,7 +26,9 @@ import regard
 # -- the diagram -----------------------------------------------------------------------------------------------
 
 ENGINES = "engines.python engines.dense engines.tiled engines.sdpa engines.triton engines.linear engines.ring".split()
-DOOR = [f"engines.{part}" for part in "call tables dropout select reading scatter vectors costs graph compiled".split()]
+DOOR = [f"engines.{part}" for part in (
+    "call tables dropout select reading scatter vectors costs graph compiled operators".split()
+)]  # fmt: skip
 
 ARROWS: dict[str, list[str]] = {
     "_shapes": [],
@@ -43,11 +45,12 @@ ARROWS: dict[str, list[str]] = {
     "engines.graph": ["engines.compiled"],
     "engines.compiled": ["engines.graph"],
     "engines.select": [],
-    **{f"engines.{part}": ["algebra", *DOOR] for part in "dropout reading scatter vectors".split()},
+    **{f"engines.{part}": ["algebra", *DOOR] for part in "dropout reading scatter vectors operators".split()},
     **{engine: ["algebra", *DOOR] for engine in ENGINES},
     "engines.plan": ["algebra", *DOOR, "engines", *ENGINES],
     "trace": ["algebra", *DOOR],
-    "attention": ["algebra", *DOOR, "engines.plan", "trace"],
+    "parts": ["algebra", *DOOR, "engines.dense"],
+    "attention": ["algebra", *DOOR, "engines.plan", "engines.triton", "parts", "trace"],
     "drop_in": ["algebra", "attention", *DOOR],
     "example": ["algebra"],
     "zoo": ["algebra", "attention"],
@@ -56,7 +59,7 @@ ARROWS: dict[str, list[str]] = {
     "diagnosis": ["algebra", "attention", "inputs", "zoo"],
     "testing": ["algebra", "diagnosis"],
     "train": ["algebra", "attention", "geometry", "inputs", "nn"],
-    "viewer": ["algebra", "attention", "hf"],
+    "viewer": ["algebra", "attention", "parts", "geometry", "inputs", "nn", "hf", "train"],
 }
 TOP = (
     "experiments claims course similarity terminal tour learning cli __main__".split()
@@ -65,7 +68,7 @@ ANYWHERE = ["", "_shapes", "_names", "_arrays", "_checks"]  # the package itself
 
 OPTIONAL = set(  # never needed by an import
     "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers safetensors "
-    "cloudpickle IPython pytest tensorboard".split()
+    "cloudpickle IPython pytest tensorboard starlette uvicorn anywidget traitlets anyio".split()
 )
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
@@ -80,12 +83,17 @@ TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to i
 
 INSIDE = {  # of a package that is reached on demand, and of the engines
     "engines.tiled.": {"torch"},
+    "engines.triton.": {"torch", "triton"},
+    "engines.operators": {"torch"},
     "engines.compiled": {"torch"},
     "diagnosis.modules.": {"torch"},
     "nn.": {"torch"},
     "train.": {"torch", "safetensors"},
     "experiments.": {"torch"},
     "hf.": {"torch", "transformers"},
+    "viewer.capturing.": {"torch", "transformers"},
+    "viewer.server.": {"anyio", "starlette", "uvicorn"},
+    "viewer.widget": {"anywidget", "traitlets"},
 }
 
 # -- reading the source ----------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ REFUSED: dict[str, Refused] = {
     "starts": (lambda: CAUSAL(Q, K, V, start=[1, 2, 3]), rg.CallError, r"one for each of 2 batches; got shape \(3,\)"),
     "start elsewhere": (lambda: CAUSAL(TQ, TK, TV, start=torch.ones(2, dtype=int, device="meta")), rg.CallError, "start lies where q lies, on cpu"),
     # engines, totals, gradients
-    "engine": (lambda: PLAIN(Q, K, V, engine="Dense"), rg.EngineError, "one of auto, sdpa, tiled, dense, python; got 'Dense'"),
+    "engine": (lambda: PLAIN(Q, K, V, engine="Dense"), rg.EngineError, "one of auto, sdpa, triton, tiled, dense, python; got 'Dense'"),
     "python graph": (lambda: PLAIN(TQ.clone().requires_grad_(), TK, TV, engine="python"), rg.EngineError, "no graph.*use dense, or vjp"),
     "totals of each": (lambda: Attention(weight=sigmoid)(Q, K, V, totals=True), rg.CallError, "totals: this weight shares nothing"),
     "dy shape": (lambda: PLAIN.vjp(Q, K, V, Q), rg.CallError, r"dy: has the shape of y, \(2, 3, 5, 11\); got \(2, 3, 5, 4\)"),

@@ -16,6 +16,10 @@ _HOME = {
     "attention": "Attention Gradients parse self_attention",
     "drop_in": "scaled_dot_product_attention",
     "diagnosis": "check",
+    "viewer.lenses": "Lens",
+    "viewer.looking": "lens",
+    "viewer.capturing": "capture",
+    "engines.triton.options": "fused",
     "algebra.symbols": (
         "H b cos cosine d dot erf exp floor gelu h i j log maximum minimum n relu s sigmoid sin softplus sqdist sqrt "
         "table tanh where"
@@ -25,7 +29,7 @@ _HOME = {
     "algebra.masks": "causal documents everywhere given padding prefix window",
     "algebra.errors": "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError",
 }
-_MODULES = "algebra claims diagnosis engines experiments geometry hf inputs nn testing train zoo".split()
+_MODULES = "algebra claims diagnosis engines experiments geometry hf inputs nn testing train viewer zoo".split()
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _OTHERS = {"nn", "testing", "train"}  # names that others have, too: no star brings ours
 

@@ -7,6 +7,9 @@ Every call passes one door (engines.call) and one plan (engines.plan), then one 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +23,21 @@ from .algebra.weights import Weight, softmax
 from .engines.call import Call, prepare
 from .engines.graph import FUNCTIONS, be_ready, is_traced, node
 from .engines.plan import Plan, choose, engine_for
+from .parts import Parts
 from .trace import Trace
+
+Watcher = Callable[[Call], None]
+_WATCHERS: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Let a function see every call of an attention in this context, before it runs; calls in a compiled graph not."""
+    token = _WATCHERS.set((*_WATCHERS.get(), watcher))
+    try:
+        yield
+    finally:
+        _WATCHERS.reset(token)
 
 
 class Gradients(tuple[Any, ...]):
@@ -79,12 +96,14 @@ class Attention(Formula):
         seed:    which weights are dropped: an integer, or an integer array of rank 0 from the library of q; drawn
                  from the random state of PyTorch or NumPy unless said otherwise, and needed for JAX
         totals:  also return log Z of each row (Z itself where ψ is no exponential)
-        engine:  "auto", "sdpa", "tiled", "dense" or "python"; one that is named is used or refused, never replaced
+        engine:  "auto", "sdpa", "triton", "tiled", "dense" or "python"; one that is named is used or refused
         """
         if is_traced():
             options = {"start": start, "dropout": dropout, "seed": seed, "totals": totals, "engine": engine}
             return node("attention", self.text, q, k, v, **options, **tables)
         call = prepare(self, q, k, as_array(v, "v"), start=start, dropout=dropout, seed=seed, tables=tables)
+        for watcher in _WATCHERS.get():
+            watcher(call)
         steps = engine_for(call, engine, "totals" if totals else "y").attend(call)
         y = steps.y if steps.y.dtype == call.dtype else call.xp.astype(steps.y, call.dtype)
         y = call.restore(y, call.queries, int(call.given["v"].shape[-1]))
@@ -109,6 +128,10 @@ class Attention(Formula):
         """w_ij for every pair, after dropout; exactly 0 where the mask does not admit it or dropout takes it."""
         call = prepare(self, q, k, start=start, dropout=dropout, seed=seed, tables=tables)
         return call.restore(engine_for(call, engine, "matrices").attend(call).weights, call.queries, call.keys)
+
+    def parts(self, q: Any, k: Any, v: Any = None, *, start: Any = None, **tables: Any) -> Parts:
+        """The same arrays, looked at in parts: `parts(q, k).weights(heads=3, rows=slice(0, 256))` makes no N × n."""
+        return Parts(prepare(self, q, k, v, start=start, tables=tables))
 
     def trace(
         self,
@@ -143,6 +166,18 @@ class Attention(Formula):
         """Which engine would run this call, why not the others, operations and bytes; no seed is drawn."""
         seed = 0 if seed is None else seed
         return choose(prepare(self, q, k, v, start=start, dropout=dropout, seed=seed, tables=tables), engine)
+
+    def code(self, flavour: str = "numpy", form: str = "attention") -> str:
+        """Source that computes this formula without regard.
+
+        flavour: "python", "numpy", "torch", or "triton": the kernel of the fused engine, forward alone
+        form:    "attention" takes q, k, v; "self_attention" takes x and its matrices
+        """
+        if flavour != "triton":
+            return super().code(flavour, form)
+        from .engines.triton import standalone
+
+        return standalone.code(self, form)
 
     def vjp(
         self,

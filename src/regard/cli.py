@@ -62,7 +62,7 @@ def overview(
 @app.command()
 def formula(
     text: Annotated[str, typer.Argument(help='As in "softmax(dot / sqrt(d), mask=j <= i)", or a name of the zoo.')],
-    code: Annotated[str | None, typer.Option(help="Print source and nothing else: python, numpy or torch.")] = None,
+    code: Annotated[str | None, typer.Option(help="Print source alone: python, numpy, torch or triton.")] = None,
     form: Annotated[str, typer.Option(help="With --code: attention, or self_attention.")] = "attention",
     n: Annotated[int, typer.Option(min=1, max=32, help="Size of the example.")] = 6,
     shape: Annotated[str, typer.Option(help="Batch, heads, positions, width for the plan.")] = "1,8,1024,64",
@@ -193,6 +193,33 @@ def run_experiment(
         return run_all(console, names or [], out, Scale(share, seed), again=again)
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name or "torch", "train") from None
+
+
+@app.command()
+def lens(
+    text: Annotated[str | None, typer.Argument(help="What the model reads; a sentence of ours without.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file of text to read instead.")] = None,
+    image: Annotated[Path | None, typer.Option(help="An image to see.")] = None,
+    model: Annotated[str | None, typer.Option(help="minilm, smollm2, a folder, a .gguf file, or a run.")] = None,
+    saved: Annotated[Path | None, typer.Option("--open", help="A lens that was saved.")] = None,
+    gallery: Annotated[bool, typer.Option("--gallery", help="What ships with the package; needs no PyTorch.")] = False,
+    port: Annotated[int | None, typer.Option(help="Of the server; a free one without.")] = None,
+    host: Annotated[str, typer.Option(help="Where the server is bound; this machine alone without.")] = "127.0.0.1",
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    half: Annotated[bool, typer.Option("--half", help="Keep q, k and v in half precision.")] = False,
+    layers: Annotated[str | None, typer.Option(help="Which to keep, as in 0,3,5; all without.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Also write the lens here.")] = None,
+    patch: Annotated[
+        int | None, typer.Option(min=1, max=512, help="Cut --image into raw patches of so many pixels.")
+    ] = None,
+) -> None:
+    """See what a model attends to, in the browser; a server on this machine alone, until Ctrl-C."""
+    from .viewer.command import Asked, show
+    from .viewer.models.live import Kept
+
+    chosen = None if layers is None else tuple(_whole(part, "--layers", layers) for part in layers.split(","))
+    asked = Asked(text, file, image, saved, gallery, model, save, Kept(chosen, half, patch))
+    show(console, asked, host=host, port=port, browser=browser)
 
 
 def read_formula(text: str) -> Attention:

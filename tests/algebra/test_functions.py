@@ -116,7 +116,7 @@ def test_extremes_follow_ieee(name: str, x: float) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_says_everything(name: str) -> None:
     function: type[Elementary] = FUNCTIONS[name]
-    assert set(function.source) == {"python", "numpy", "torch"}
+    assert set(function.source) - {"triton_fast"} == {"python", "numpy", "torch", "triton"}
     assert function.__doc__
     assert function.latex.format("x", "y", "z")
     if name == "where":

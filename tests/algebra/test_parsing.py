@@ -26,11 +26,11 @@ ALGEBRA = Path(parsing.__file__).parent
 
 
 def refusal(text: object) -> rg.ParseError:
-    """The error that the text gives; any other exception, or more than a second, fails the test."""
-    began = time.monotonic()
+    """The error that the text gives; any other exception, or more than a second of work, fails the test."""
+    began = time.thread_time()
     with pytest.raises(rg.ParseError) as caught:
         parsing.parse(text)  # not rg.parse, where a type checker stands before ours while tests run
-    assert time.monotonic() - began < 1
+    assert time.thread_time() - began < 1
     assert isinstance(caught.value, rg.RegardError)
     assert isinstance(caught.value, ValueError)
     return caught.value
@@ -208,7 +208,7 @@ def test_only_strings_are_read(value: object) -> None:
 )
 def test_dangerous_texts_end_in_another_process_too(text: str) -> None:
     code = "import sys, regard\ntry: regard.parse(sys.argv[1])\nexcept regard.ParseError: print('refused')"
-    ran = subprocess.run([sys.executable, "-c", code, text], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([sys.executable, "-c", code, text], capture_output=True, text=True, timeout=300, check=False)
     assert (ran.returncode, ran.stdout.strip()) == (0, "refused"), ran.stderr[-500:]
 
 
@@ -379,12 +379,12 @@ REPRS = [
 
 
 def read_or_refused(text: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     try:
         value = rg.parse(text)
     except rg.ParseError:
         value = None
-    assert time.monotonic() - began < 2
+    assert time.thread_time() - began < 2
     if value is not None:
         assert rg.parse(repr(value)) == value
         assert hash(rg.parse(repr(value))) == hash(value)

@@ -17,7 +17,7 @@ from regard.experiments.registry import EXPERIMENTS, find
 
 OUTCOMES = Path(__file__).parents[2] / "bench" / "results" / "experiments"
 LEDGER = {claim.id: claim for claim in claims.ledger()}
-TRAINING = "K4 N2 N3 N8 N9 M2 V1 V2 P2 P5 L1 L2 L3 T2 T3 T4 I3".split()
+TRAINING = "K4 N2 N3 N8 N9 M2 V1 V2 P2 P5 L1 L2 L3 T2 T3 T4 I3 N7 E1 P6 P8".split()
 
 
 def kept(name: str) -> Outcome:

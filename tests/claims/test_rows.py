@@ -75,9 +75,10 @@ def too_large(xp: Any, psi: Any, total: Any) -> Any:
     return 1.01 * quotient(xp, psi, total)
 
 
-def unmasked(call: Any) -> Any:
+def unmasked(raw: Any, totals: Any = None) -> Any:
     """Every pair, whatever the mask says."""
-    return attend(replace(call, formula=Attention(call.formula.score, call.formula.weight)))
+    formula = raw.call.formula
+    return attend(replace(raw, call=replace(raw.call, formula=Attention(formula.score, formula.weight))), totals)
 
 
 def counts_itself(reading: Any, pair: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,5 +124,21 @@ def test_a_cell_that_fails_is_told_by_the_shell(shell: Shell) -> None:
     ],
 )
 def test_a_mistake_in_the_line_is_told(shell: Shell, line: str, cell: str | None, problem: str) -> None:
-    with pytest.raises(KindError, match=problem):
+    with pytest.raises(told_as(), match=problem):
         shell.check(line, cell)
+
+
+def test_it_is_told_without_a_notebook_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "IPython.core.error", None)
+    with pytest.raises(KindError, match="%%check: a name that is defined; got 'attend'"):
+        shell.check("attend", "x = 1")
+
+
+def told_as() -> type[Exception]:
+    """What a notebook shows as a sentence, where there is one."""
+    try:
+        from IPython.core.error import UsageError
+    except ImportError:
+        return KindError
+    shown: type[Exception] = UsageError
+    return shown

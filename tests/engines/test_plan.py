@@ -97,7 +97,7 @@ def test_what_pytorch_s_kernel_took_is_not_taken_where_it_would_refuse(name: str
     for engine in (sdpa, tiled):
         attend, label = engine.attend, engine.__name__.rpartition(".")[2]
         monkeypatch.setattr(engine, "attend", lambda call, a=attend, label=label: ran.append(label) or a(call))
-    monkeypatch.setattr(plan, "_fastest", lambda call, want: plan._able(call, want)[0])  # the order of ENGINES
+    monkeypatch.setattr(plan, "_fastest", lambda call, want: plan._candidates(call, want)[0])  # the order of ENGINES
     attention(Q, K, V, **options)
     with context():
         attention(Q, K, V, **options | changes)
@@ -110,7 +110,7 @@ def test_gradients_that_are_switched_off_keep_the_kernel(monkeypatch: Any) -> No
     learned, call = BIAS.clone().requires_grad_(), lambda: prepare(BIASED, Q, K, V, tables={"bias": learned})
     assert plan.engine_for(call()) is tiled
     with torch.no_grad():
-        monkeypatch.setattr(plan, "_fastest", lambda call, want: plan._able(call, want)[0])
+        monkeypatch.setattr(plan, "_fastest", lambda call, want: plan._candidates(call, want)[0])
         assert plan.engine_for(call()) is sdpa
     assert plan.engine_for(call()) is tiled
 

@@ -12,6 +12,7 @@ import torch
 import regard as rg
 from regard import causal, dot, h, i, j, table, tanh, zoo
 from regard.engines.tiled import tiles
+from regard.engines.tiled.operator import text_of
 from regard.example import example
 
 CAPPED = rg.Attention(score=3 * tanh(dot / 3) + table("bias")[h, i - j + 40], mask=causal)
@@ -179,3 +180,13 @@ def test_j_counts_far() -> None:
     near = attention(q, k, v, start=0, engine="tiled")
     shifted = rg.Attention(score=dot / 8 - (i - (j + 2**20)) / 8, mask=j + 2**20 <= i)
     torch.testing.assert_close(shifted(q, k, v, start=2**20, engine="tiled"), near)
+
+
+def test_operators_lay_out_what_they_announce() -> None:
+    """q, k, v as models have them, (batch, positions, heads, width) turned: no gradient takes their strides over."""
+    q, k, v = torch.randn(3, 2, 37, 3, 8).transpose(2, 3)
+    text = text_of(rg.Attention(score=30 * rg.tanh(rg.dot / 30)))
+    rest = (q, k, v, torch.zeros(2, dtype=torch.int64), [], None, text, 0.0)
+    y, *totals = torch.ops.regard.tiled(*rest)
+    made = [y, *totals, *torch.ops.regard.tiled_backward(torch.randn_like(y), None, y, *totals[1:], *rest, [])]
+    assert all(one.is_contiguous() for one in made)

@@ -308,14 +308,14 @@ def kind_of(node: Any) -> Kind | None:
 def is_of_difference(node: Any) -> bool:
     """Whether the node sees i and j through i − j alone."""
     offset = sympy.Symbol("offset", integer=True)
-    moved = _expanded_inside(node.xreplace({I: J + offset}))
+    moved = expanded(node.xreplace({I: J + offset}))
     return J not in moved.free_symbols
 
 
-def _expanded_inside(node: Any) -> Any:
+def expanded(node: Any) -> Any:
     """Products multiplied out at every level, so that j − (j + x) vanishes wherever it stands."""
     if node.args and not node.is_Symbol:
-        inside = (_expanded_inside(arg) if isinstance(arg, sympy.Expr | Boolean) else arg for arg in node.args)
+        inside = (expanded(arg) if isinstance(arg, sympy.Expr | Boolean) else arg for arg in node.args)
         node = node.func(*inside)
     return canonical(multiplied_out(node)) if isinstance(node, sympy.Expr) else canonical(node)
 
@@ -325,7 +325,7 @@ def _expanded_inside(node: Any) -> Any:
 
 def _looks_ahead(mask: Any) -> bool:
     """Whether some pair with j > i may be admitted."""
-    later = _expanded_inside(mask.xreplace({J: I + 1 + AHEAD}))
+    later = expanded(mask.xreplace({J: I + 1 + AHEAD}))
     ranges: dict[Any, Interval] = dict.fromkeys((I, AHEAD, HEAD, BATCH), (0, math.inf))
     _, possible = fold(later, Intervals(ranges | dict.fromkeys(SIZES.values(), (1, math.inf))))
     return bool(possible)

@@ -7,6 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable
 from difflib import get_close_matches
+from threading import Lock
 from typing import Any, NoReturn
 
 from . import masks, weights
@@ -17,6 +18,7 @@ from .formula import Formula
 from .symbols import NAMED, H, PairExpression, Table, b, cosine, d, dot, h, i, j, n, s, sqdist, table
 from .weights import Weight
 
+_PARSING = Lock()  # Python 3.11 loses count of its recursion where two threads parse at once
 LONGEST, DEEPEST, LARGEST_NUMBER = 100_000, 80, 2**LARGEST_BITS  # every repr stays within them
 
 Value = Expression | Mask | Weight | Formula
@@ -97,7 +99,8 @@ class _Reader:
     def _tree(self) -> ast.expr:
         self._refuse_deep_brackets()
         try:
-            return ast.parse(self.text, mode="eval").body
+            with _PARSING:
+                return ast.parse(self.text, mode="eval").body
         except SyntaxError as problem:
             column = min(
                 (problem.offset or len(self.text) + 1) - 1, len(self.text)

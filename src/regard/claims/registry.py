@@ -35,6 +35,7 @@ MODULES = tuple(
         "distance",
         "structure",
         "vision",
+        "pretrained",
     )
 )
 """Where rows stand, in the order of the ledger; names are relative to this package."""

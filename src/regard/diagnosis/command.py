@@ -108,7 +108,7 @@ class Command:
         elif len(done) > 1:
             self.console.print(f"\n{summary(done, self.strict)}", markup=False, highlight=False, soft_wrap=True)
         if self.html is not None:
-            self.html.write_text(page([one.report for one in done if one.report is not None]), encoding="utf-8")
+            self.html.write_text(pages([one.report for one in done if one.report is not None]), encoding="utf-8")
 
 
 def summary(done: Sequence[Checked], strict: bool) -> str:
@@ -120,7 +120,7 @@ def summary(done: Sequence[Checked], strict: bool) -> str:
     return f"{len(done)} targets: {told}" + (f" ({wrong})" if wrong else "")
 
 
-def page(reports: Sequence[Report]) -> str:
+def pages(reports: Sequence[Report]) -> str:
     """All reports as one page of HTML."""
     title = escape("regard check: " + ", ".join(report.target for report in reports))
     return PAGE.format(title=title, body="\n<hr>\n".join(report._repr_html_() for report in reports))

@@ -180,9 +180,9 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from .display.html import page
+        from .display.html import report_page
 
-        return page(self)
+        return report_page(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Every field under its own name, in strings, numbers, truths, lists and dictionaries alone."""

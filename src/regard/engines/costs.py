@@ -3,7 +3,8 @@
     seconds = call + pair · pairs · passes + product · multiplications + look · looks
 
 The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; `look` was not.
-float64 takes twice as long. They are there to compare engines on one machine, and to tell a second from an hour.
+float64 takes twice as long. Those of a GPU are estimates: of `sdpa` and `triton` from figures of an H200 in bfloat16,
+of the others by hand. They are there to compare engines on one machine, and to tell a second from an hour.
 """
 
 from __future__ import annotations
@@ -33,10 +34,22 @@ class Rates:
 
 RATES = {
     "sdpa": Rates(call=9.9e-5, pair=6.4e-10, product=9.5e-12),
+    "triton": Rates(call=1e-1, pair=1e-6, product=1e-10),  # in Triton's interpreter
     "tiled": Rates(call=5.5e-4, pair=1.6e-10, product=1.2e-11),
     "dense": Rates(call=3.7e-4, pair=0.0, product=7.5e-11),
     "python": Rates(call=1.3e-4, pair=2.7e-5, product=2.9e-8),
 }
+ON_GPU = RATES | {
+    "sdpa": Rates(call=3e-5, pair=0.0, product=3.3e-15),
+    "triton": Rates(call=1e-4, pair=0.0, product=3.4e-15),
+    "tiled": Rates(call=5e-3, pair=2e-12, product=5e-15),
+    "dense": Rates(call=2e-4, pair=1.2e-11, product=5e-15),
+}
+
+
+def rates(engine: str, call: Call) -> Rates:
+    """The rates of an engine where the call's arrays lie."""
+    return (ON_GPU if call.xp.name == "torch" and call.q.device.type == "cuda" else RATES)[engine]
 
 
 LOOK = 1e-4  # seconds to read from tables what a mask says of a block; set by hand from one padded shape, not fitted
@@ -57,6 +70,6 @@ def cost(
     pairs = every if pairs is None else pairs
     width = 0 if call.v is None else int(call.v.shape[3])
     products = pairs * (call.width + width + extra)
-    rates, wide = RATES[engine], "64" in str(call.working_dtype)
-    seconds = rates.pair * pairs * passes + rates.product * products
-    return Cost(2 * products, held * (8 if wide else 4), rates.call + LOOK * looks + seconds * (1 + wide))
+    known, wide = rates(engine, call), "64" in str(call.working_dtype)
+    seconds = known.pair * pairs * passes + known.product * products
+    return Cost(2 * products, held * (8 if wide else 4), known.call + LOOK * looks + seconds * (1 + wide))

@@ -133,13 +133,19 @@ class Reading(Arithmetic):
         return self.xp.reshape(value, (1, 1, 1, 1)) if value.ndim == 0 else value
 
 
+Part = Any
+"""Which places of an axis: a slice of step 1, or an array of integers of the call's library."""
+
+
 def indices(
-    call: Call, *, rows: slice = WHOLE, columns: slice = WHOLE, heads: slice = WHOLE, batch: slice = WHOLE
+    call: Call, *, rows: Part = WHOLE, columns: Part = WHOLE, heads: Part = WHOLE, batch: Part = WHOLE
 ) -> tuple[dict[Any, Any], tuple[int, ...]]:
     """The symbols of a part of a call, and the shape of a value for every pair there."""
     xp, device = call.xp, call.xp.device(call.q)
 
-    def count(part: slice, size: int) -> Any:
+    def count(part: Part, size: int) -> Any:
+        if not isinstance(part, slice):
+            return part
         first, last, _ = part.indices(size)
         return xp.arange(first, last, device=device)
 

@@ -86,6 +86,14 @@ def _given_mask(call: Call, name: str, table: Any) -> Any:
     return xp.reshape(four, (call.batch, call.heads, call.queries, call.keys))
 
 
+def once(table: Any) -> Any:
+    """A tensor of PyTorch without the repetitions of a broadcast axis."""
+    for axis in range(table.ndim):
+        if table.stride(axis) == 0 and table.shape[axis] > 1:
+            table = table.narrow(axis, 0, 1)
+    return table
+
+
 def check_metrics(call: Call) -> None:
     """A metric has the widths of what it stands between."""
     for pair in call.formula.pairs:

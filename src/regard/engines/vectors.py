@@ -72,7 +72,7 @@ def reading(call: Call, kind: Kind) -> Reading:
 def vector(call: Call, kind: Kind, node: Any) -> Any:
     """The value of a hoisted expression: a tensor (B or 1, H or 1, N or 1, n or 1), or `Offsets`."""
     if is_constant(node):
-        value = _constant(node, call.heads, call.width, call.keys)
+        value = constant(node, call.heads, call.width, call.keys)
         return call.q.new_full((1, 1, 1, 1), value, dtype=call.working_dtype)
     part = reading(call, kind)
     if call.q.device.type != "mps":
@@ -91,7 +91,7 @@ def is_constant(node: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _constant(node: Any, heads: int, width: int, keys: int) -> float:
+def constant(node: Any, heads: int, width: int, keys: int) -> float:
     value, _ = fold(node, Intervals({HEADS: (heads,) * 2, WIDTH: (width,) * 2, KEYS: (keys,) * 2}))
     return float(value)
 

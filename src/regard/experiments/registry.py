@@ -10,7 +10,7 @@ from .record import Experiment
 
 EXPERIMENTS = (
     "toy", "phrases", "ngrams", "recall", "length", "scale", "mistakes", "weights", "positions", "values", "heads",
-    "blocks", "pooling", "sides", "direction",
+    "blocks", "pooling", "sides", "direction", "attended", "roles", "blocked",
 )  # fmt: skip
 """Their names, in the order of a course; each is a module of this package with an `EXPERIMENT`."""
 

@@ -17,7 +17,7 @@ from ..algebra.errors import RegardError
 from .record import Experiment, Outcome, Scale, Tell, silent
 from .registry import find
 
-PARTS = ("algebra", "attention.py", "engines", "inputs", "nn", "train", "experiments")
+PARTS = ("algebra", "attention.py", "engines", "hf", "inputs", "nn", "parts.py", "train", "viewer", "experiments")
 """What the number of an experiment depends on, beside PyTorch."""
 
 

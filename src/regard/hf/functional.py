@@ -100,7 +100,7 @@ class Rerouted(TorchFunctionMode):
             _check_weights(arguments, options)
             _push_mode(self)  # a mode does not hold inside of its own functions
             try:
-                return _unasking(F.multi_head_attention_forward)(*arguments, **options)
+                return unasking(F.multi_head_attention_forward)(*arguments, **options)
             finally:
                 _pop_mode()
         return function(*arguments, **options)
@@ -118,7 +118,7 @@ class Rerouted(TorchFunctionMode):
     ) -> torch.Tensor:
         if attn_mask is not None and is_causal:
             raise CallError("attn_mask: stands alone or is_causal does; got both; join them into one mask")
-        query, key, value = _broadcast(query, key, value, enable_gqa)
+        query, key, value = broadcast(query, key, value, enable_gqa)
         asked, tables = _asked(query, key, attn_mask, is_causal, scale)
         placed = is_causal or query.shape[-2] == key.shape[-2]  # PyTorch counts both from the first
         if not placed and self._replacement.attention is not None and self._replacement.asks_for_places(asked):
@@ -150,7 +150,7 @@ def _asked(
     return asked, tables
 
 
-def _broadcast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, grouped: bool) -> list[torch.Tensor]:
+def broadcast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, grouped: bool) -> list[torch.Tensor]:
     """The three with the same leading axes, as PyTorch takes them: an axis of 1 counts for every other size.
 
     Heads of keys that several queries share stay as they are, a head alone among them.
@@ -207,7 +207,7 @@ def _take_out(mode: Rerouted) -> None:
 
 
 @lru_cache(maxsize=8)
-def _unasking(function: FunctionType) -> FunctionType:
+def unasking(function: FunctionType) -> FunctionType:
     """The function without its question whether somebody overrides it, which would lead back here."""
     names = {**function.__globals__, "has_torch_function": lambda tensors: False}
     bare = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)

@@ -13,7 +13,8 @@ from .settings import Settings, fields_of, groups_of
 
 USUAL: dict[str, dict[str, Any]] = {
     "text": {
-        "tokens": "bytepairs:384", "noise": 0.15, "dim": 192, "depth": 6, "heads": 6, "dropout": 0.2, "steps": 1500,
+        "tokens": "bytepairs:384", "context": 256, "noise": 0.2, "dim": 192, "depth": 6, "heads": 6, "dropout": 0.2,
+        "steps": 2000, "average": 0.999,
     },
     "images": {
         "dim": 64, "depth": 4, "heads": 4, "position": "learned", "dropout": 0.2, "steps": 2000, "batch": 64,

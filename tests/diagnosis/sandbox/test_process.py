@@ -23,15 +23,16 @@ import pytest
 import torch
 
 from regard import CallError, KindError, MissingExtra
-from regard.diagnosis.sandbox import memory
+from regard.diagnosis.sandbox import memory, process
 from regard.diagnosis.sandbox.limits import Limits, Stopped, TargetError, died, out_of_memory
 from regard.diagnosis.sandbox.loading import Place
 from regard.diagnosis.sandbox.printed import Printed, Tally
 from regard.diagnosis.sandbox.process import Call, Child, Here, Runner, runner_for
 
 ABOUT = "a call with q (2, 3, 5, 7)"
+PATIENCE = 60  # seconds that an end may take on a machine that has other work
 SMALL = Limits(memory=2**28, printed=5_000)
-SHORT = Limits(call_seconds=0.3)
+SHORT = Limits(call_seconds=0.8)  # a busy machine answers a small question within it
 WORD = "stands in this module alone"
 
 
@@ -49,8 +50,8 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def gone(pid: int, seconds: float = 5.0) -> bool:
-    until = time.monotonic() + seconds
+def gone(pid: int) -> bool:
+    until = time.monotonic() + PATIENCE
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.02)
     return not alive(pid)
@@ -121,9 +122,9 @@ def well() -> str:
 
 
 STOPS: list[tuple[Callable[[], Any], str, str]] = [
-    (loops, "time", "one call took more than 0.3 s (a call with q (2, 3, 5, 7)); look for a loop"),
-    (sleeps, "time", "or allow more with Limits(call_seconds=0.6)"),
-    (holds_the_interpreter, "time", "one call took more than 0.3 s"),
+    (loops, "time", "one call took more than 0.8 s (a call with q (2, 3, 5, 7)); look for a loop"),
+    (sleeps, "time", "or allow more with Limits(call_seconds=1.6)"),
+    (holds_the_interpreter, "time", "one call took more than 0.8 s"),
     (prints, "printing", "it printed more than 5000 bytes (a call with q (2, 3, 5, 7)), beginning with 'so be it\\n"),
     (prints_below_python, "printing", "allow more with Limits(printed=10000)"),
     (hoards_numpy, "memory", "it wanted more than 256 MiB of memory (a call with q (2, 3, 5, 7)); look for what grows"),
@@ -164,21 +165,20 @@ def test_stopped_survives_a_pickle() -> None:
     assert (stopped.why, str(stopped)) == ("time", "stopped: too long")
 
 
-def test_the_session_ends_when_its_time_is_spent() -> None:
-    limits = Limits(seconds=0.4, call_seconds=0.3)
+def test_the_session_ends_when_its_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = Limits(seconds=1.2, call_seconds=1.1)
     with Child(time.sleep, limits) as runner:
-        runner.ask(Call((0.25,)))
-        with pytest.raises(Stopped, match=r"all calls together took more than 0\.4 s \(a long one\); allow more"):
-            runner.ask(Call((9,), about="a long one"))
-        began = time.monotonic()
-        with pytest.raises(Stopped, match=r"0\.4 s \(before a call\)") as stopped:
+        runner.ask(Call((0.15,)))
+        with pytest.raises(Stopped, match=r"all calls together took more than 1\.2 s \(a long one\); allow more"):
+            runner.ask(Call((99,), about="a long one"))
+        monkeypatch.setattr(process, "Connection", None)  # no child is started for it
+        with pytest.raises(Stopped, match=r"1\.2 s \(before a call\)") as stopped:
             runner.ask(Call((0,)))
     assert stopped.value.why == "time"
-    assert time.monotonic() - began < 0.1  # no child is started for it
 
 
 def test_limits_that_are_not_reached_stop_nothing() -> None:
-    limits = Limits(call_seconds=5, memory=2**28, printed=5_000)
+    limits = Limits(memory=2**28, printed=5_000)
     with Child(lambda: (print("x" * 4_000), time.sleep(0.1), np.ones(2**20).sum())[-1], limits) as runner:
         assert [runner.ask(Call()) for _ in range(3)] == [2**20] * 3  # 12 000 bytes, but 4 001 in each call
         assert runner.printed == Printed(12_003, 3, runner.printed.first)
@@ -479,7 +479,7 @@ def said(process: subprocess.Popen[str]) -> str:
 
 def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
     code = "print(Child(target).ask(Call(('pid',))) != os.getpid())"
-    out, err = parent(code, tmp_path).communicate(timeout=20)
+    out, err = parent(code, tmp_path).communicate(timeout=PATIENCE)
     assert (out.split("\n"), err) == (["main runs", "True", ""], "")
 
 
@@ -491,7 +491,7 @@ def test_the_child_ends_with_its_parent(how: signal.Signals, tmp_path: Path) -> 
         assert alive(pid)
         time.sleep(0.2)
         process.send_signal(how)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
     assert gone(pid)
 
 
@@ -514,7 +514,7 @@ def test_the_children_of_the_child_end_too() -> None:
 
 def test_the_system_ends_what_computes_for_too_long() -> None:
     code = "from regard.diagnosis.sandbox.memory import limit_processor as limit\nlimit(0.5)\nwhile True: pass"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=20).returncode == -signal.SIGXCPU
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=PATIENCE).returncode == -signal.SIGXCPU
 
 
 def test_where_the_system_holds_no_ceiling_a_thread_does() -> None:
@@ -529,16 +529,17 @@ def test_where_the_system_holds_no_ceiling_a_thread_does() -> None:
             kept.append(bytes([1]) * 2**20)
             time.sleep(0.001)
     """
-    done = subprocess.run([sys.executable, "-c", dedent(code)], check=False, timeout=20)
+    done = subprocess.run([sys.executable, "-c", dedent(code)], check=False, timeout=PATIENCE)
     assert done.returncode == memory.OVER_MEMORY
 
 
-def test_a_file_that_loads_forever_is_stopped_and_not_tried_again(tmp_path: Path) -> None:
+def test_a_file_that_loads_forever_is_stopped_and_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "slow.py"
     file.write_text("def f(): pass\nwhile True: pass", encoding="utf-8")
     with Child(Place(f"{file}:f"), Limits(start_seconds=0.5)) as runner:
         for _ in range(2):
-            began = time.monotonic()
             with pytest.raises(Stopped, match=r"loading slow.py:f took more than 0\.5 s; keep training"):
                 runner.ask(Call())
-        assert time.monotonic() - began < 0.2
+            monkeypatch.setattr(process, "Connection", None)  # another child cannot be started

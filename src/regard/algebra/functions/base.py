@@ -7,20 +7,22 @@ A subclass of `Elementary` states
     scalar          its value on Python numbers (the `python` engine)
     array           its value on arrays of any library (the `dense` engine)
     block           its value as PyTorch functions over a block of pairs (the `tiled` engine), where `array` is slow
-    bounds          the interval it maps an interval to (the laws of masks)
+    image           the interval it maps intervals to: of plain numbers (the laws of masks), or of arrays of them
     source          how each code flavour writes it; {0}, {1} stand for the arguments
-    helpers         a definition that flavour's source needs first
+    helpers         a definition that flavour's source needs first (`triton_fast` falls back on `triton` in both)
     latex, mathml   how mathematics writes it
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..nodes import Node
 
 Interval = tuple[float, float]  # lowest and highest value, either may be infinite
+At = Callable[..., Any]  # at(function, *numbers): its value there, where a number is a plain one or an array of them
 
 
 class Elementary(Node):
@@ -46,27 +48,38 @@ class Elementary(Node):
         return torch.whole(cls, *arguments)
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         raise NotImplementedError
+
+    @classmethod
+    def bounds(cls, *arguments: Any) -> Interval:
+        low, high = cls.image(_scalar, *arguments)
+        return low, high
+
+
+def _scalar(function: type[Elementary], *numbers: Any) -> Any:
+    return function.scalar(*numbers)
 
 
 class Rising(Elementary):
     """A function that never falls: its bounds are its values at the ends."""
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         lows, highs = zip(*arguments, strict=True)
-        return cls.scalar(*lows), cls.scalar(*highs)
+        return at(cls, *lows), at(cls, *highs)
 
 
 def calls(
-    name: str, *, python: str | None = None, numpy: str | None = None, torch: str | None = None
+    name: str, *, python: str | None = None, numpy: str | None = None, torch: str | None = None, **others: str
 ) -> dict[str, str]:
-    """Source of a function that all three libraries call by one name, but for those given."""
+    """Source of a function that all libraries call by one name, but for those given."""
     return {
         "python": python or f"math.{name}({{0}})",
         "numpy": numpy or f"np.{name}({{0}})",
         "torch": torch or f"torch.{name}({{0}})",
+        "triton": f"tl.{name}({{0}})",
+        **others,
     }
 
 

@@ -9,7 +9,8 @@ import sympy
 
 from ..errors import FormulaError
 from ..nodes import AtLeastZero
-from .base import Elementary, Interval, Rising, named
+from .base import At, Elementary, Rising, calls, named
+from .kernels import kernels
 
 
 class Where(Elementary):
@@ -22,6 +23,7 @@ class Where(Elementary):
         "python": "({1} if {0} else {2})",
         "numpy": "np.where({0}, {1}, {2})",
         "torch": "torch.where({0}, {1}, {2})",
+        "triton": "tl.where({0}, {1}, {2})",
     }
     latex = r"\begin{{cases}} {1} & \text{{if }} {0} \\ {2} & \text{{otherwise}} \end{{cases}}"
     mathml = (
@@ -44,11 +46,11 @@ class Where(Elementary):
         return xp.where(condition, a, b)
 
     @classmethod
-    def bounds(cls, *arguments: Any) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         (sure, possible), (a_low, a_high), (b_low, b_high) = arguments
-        if sure == possible:
-            return (a_low, a_high) if sure else (b_low, b_high)
-        return min(a_low, b_low), max(a_high, b_high)
+        low = at(Where, possible, at(Minimum, a_low, b_low), b_low)
+        high = at(Where, possible, at(Maximum, a_high, b_high), b_high)
+        return at(Where, sure, a_low, low), at(Where, sure, a_high, high)
 
 
 class Abs(Elementary):
@@ -56,7 +58,7 @@ class Abs(Elementary):
 
     name = "abs"
     keeps_integers = True
-    source = {"python": "abs({0})", "numpy": "np.abs({0})", "torch": "torch.abs({0})"}
+    source = {"python": "abs({0})", "numpy": "np.abs({0})", "torch": "torch.abs({0})", "triton": "tl.abs({0})"}
     latex = r"\left|{0}\right|"
     mathml = "<mrow><mo>|</mo>{0}<mo>|</mo></mrow>"
 
@@ -86,16 +88,23 @@ class Abs(Elementary):
         return torch.abs(*arguments)
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         ((low, high),) = arguments
-        return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+        ends = at(Abs, low), at(Abs, high)
+        return at(Where, (low <= 0) & (high >= 0), 0, at(Minimum, *ends)), at(Maximum, *ends)
 
 
 class Relu(Rising):
     """max(x, 0); its derivative at 0 is 0."""
 
     name = "relu"
-    source = {"python": "max({0}, 0.0)", "numpy": "np.maximum({0}, 0.0)", "torch": "torch.relu({0})"}
+    source = {
+        "python": "max({0}, 0.0)",
+        "numpy": "np.maximum({0}, 0.0)",
+        "torch": "torch.relu({0})",
+        "triton": "relu({0})",
+    }
+    helpers = kernels("relu")
     latex = named("relu")
 
     @classmethod
@@ -128,7 +137,7 @@ class Floor(Rising):
 
     name = "floor"
     gives_integers = True
-    source = {"python": "math.floor({0})", "numpy": "np.floor({0})", "torch": "torch.floor({0})"}
+    source = calls("floor")
     latex = r"\left\lfloor {0} \right\rfloor"
     mathml = "<mrow><mo>⌊</mo>{0}<mo>⌋</mo></mrow>"
 
@@ -180,16 +189,22 @@ class _Extreme(Elementary):
         return chosen if argindex == 2 else 1 - chosen
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         (a_low, a_high), (b_low, b_high) = arguments
-        return cls.scalar(a_low, b_low), cls.scalar(a_high, b_high)
+        return at(cls, a_low, b_low), at(cls, a_high, b_high)
 
 
 class Minimum(_Extreme):
     """The smaller of two numbers."""
 
     name = "minimum"
-    source = {"python": "min({0}, {1})", "numpy": "np.minimum({0}, {1})", "torch": "torch.minimum({0}, {1})"}
+    source = {
+        "python": "min({0}, {1})",
+        "numpy": "np.minimum({0}, {1})",
+        "torch": "torch.minimum({0}, {1})",
+        "triton": "minimum({0}, {1})",
+    }
+    helpers = kernels("minimum")
     latex = r"\min\left({0}, {1}\right)"
 
     def _second_wins(self) -> Any:
@@ -212,7 +227,13 @@ class Maximum(_Extreme):
     """The larger of two numbers."""
 
     name = "maximum"
-    source = {"python": "max({0}, {1})", "numpy": "np.maximum({0}, {1})", "torch": "torch.maximum({0}, {1})"}
+    source = {
+        "python": "max({0}, {1})",
+        "numpy": "np.maximum({0}, {1})",
+        "torch": "torch.maximum({0}, {1})",
+        "triton": "maximum({0}, {1})",
+    }
+    helpers = kernels("maximum")
     latex = r"\max\left({0}, {1}\right)"
 
     def _second_wins(self) -> Any:
@@ -237,7 +258,13 @@ class FloorDiv(Elementary):
     name = "//"
     nargs = 2
     keeps_integers = True
-    source = {"python": "({0} // {1})", "numpy": "({0} // {1})", "torch": "({0} // {1})"}
+    source = {
+        "python": "({0} // {1})",
+        "numpy": "({0} // {1})",
+        "torch": "({0} // {1})",
+        "triton": "floor_divide({0}, {1})",
+    }
+    helpers = kernels("floor_divide")
     latex = r"\left\lfloor \frac{{{0}}}{{{1}}} \right\rfloor"
     mathml = "<mrow><mo>⌊</mo><mfrac>{0}{1}</mfrac><mo>⌋</mo></mrow>"
 
@@ -257,7 +284,8 @@ class FloorDiv(Elementary):
 
     @classmethod
     def scalar(cls, a: int, b: int) -> int:
-        return a // b if b else 0
+        whole = a // b if b else 0
+        return whole if whole == whole else a  # the end of an interval may be infinite
 
     @classmethod
     def array(cls, xp: Any, a: Any, b: Any) -> Any:
@@ -265,12 +293,11 @@ class FloorDiv(Elementary):
         return xp.where(nothing, xp.zeros_like(a + b), a // xp.where(nothing, xp.ones_like(b), b))
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         (a_low, a_high), (b_low, b_high) = arguments
-        if b_low <= 0 or math.isinf(a_low) or math.isinf(a_high) or math.isinf(b_high):
-            return -math.inf, math.inf
-        corners = [a // b for a in (a_low, a_high) for b in (b_low, b_high)]
-        return min(corners), max(corners)
+        low = at(Minimum, at(cls, a_low, b_low), at(cls, a_low, b_high))
+        high = at(Maximum, at(cls, a_high, b_low), at(cls, a_high, b_high))
+        return at(Where, b_low > 0, low, -math.inf), at(Where, b_low > 0, high, math.inf)
 
 
 class Mod(Elementary):
@@ -279,7 +306,13 @@ class Mod(Elementary):
     name = "%"
     nargs = 2
     keeps_integers = True
-    source = {"python": "({0} % {1})", "numpy": "({0} % {1})", "torch": "({0} % {1})"}
+    source = {
+        "python": "({0} % {1})",
+        "numpy": "({0} % {1})",
+        "torch": "({0} % {1})",
+        "triton": "remainder({0}, {1})",
+    }
+    helpers = kernels("remainder")
     latex = r"{0} \bmod {1}"
     mathml = "<mrow>{0}<mo>mod</mo>{1}</mrow>"
 
@@ -307,8 +340,9 @@ class Mod(Elementary):
         return xp.where(nothing, xp.zeros_like(a + b), a % xp.where(nothing, xp.ones_like(b), b))
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         (a_low, a_high), (b_low, b_high) = arguments
-        if b_low == b_high > 0 and not math.isinf(a_low) and a_low // b_low == a_high // b_low:
-            return a_low % b_low, a_high % b_low
-        return min(b_low + 1, 0), max(b_high - 1, 0)
+        one_turn = at(FloorDiv, a_low, b_low) == at(FloorDiv, a_high, b_low)
+        rises = (b_low == b_high) & (b_low > 0) & one_turn
+        low = at(Where, rises, at(cls, a_low, b_low), at(Minimum, b_low + 1, 0))
+        return low, at(Where, rises, at(cls, a_high, b_low), at(Maximum, b_high - 1, 0))

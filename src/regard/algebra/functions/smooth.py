@@ -9,8 +9,9 @@ import sympy
 
 from ..errors import FormulaError
 from ..nodes import AtLeastZero
-from .base import Elementary, Interval, Rising, calls, guarded, named
-from .piecewise import Where
+from .base import At, Elementary, Rising, calls, guarded, named
+from .kernels import kernels
+from .piecewise import Maximum, Minimum, Where
 
 _exp, _cos, _sin, _tanh = guarded(math.exp), guarded(math.cos), guarded(math.sin), guarded(math.tanh)
 
@@ -19,7 +20,8 @@ class Exp(Rising):
     """eˣ."""
 
     name = "exp"
-    source = calls("exp")
+    source = calls("exp", triton="exp({0})")
+    helpers = kernels("exp")
     latex = r"\exp\left({0}\right)"
 
     @classmethod
@@ -49,7 +51,8 @@ class Log(Rising):
     """The natural logarithm; log 0 = −∞, NaN below."""
 
     name = "log"
-    source = calls("log")
+    source = calls("log", triton_fast="log({0})")
+    helpers = kernels("log")
     latex = r"\log\left({0}\right)"
 
     @classmethod
@@ -74,16 +77,16 @@ class Log(Rising):
         return torch.log(*arguments)
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
-        ((low, high),) = arguments
-        return (cls.scalar(low) if low >= 0 else -math.inf), cls.scalar(max(high, 0.0))  # NaN below 0: nothing is sure
+    def image(cls, at: At, *arguments: Any) -> Any:
+        ((low, high),) = arguments  # NaN below 0: nothing is sure
+        return at(Where, low >= 0, at(cls, low), -math.inf), at(Where, low >= 0, at(cls, high), math.inf)
 
 
 class Sqrt(Rising):
     """√x, NaN below 0; its derivative at 0 is taken as 0."""
 
     name = "sqrt"
-    source = calls("sqrt")
+    source = calls("sqrt", triton="tl.sqrt_rn({0})", triton_fast="tl.sqrt({0})")
     latex = r"\sqrt{{{0}}}"
     mathml = "<msqrt>{0}</msqrt>"
 
@@ -118,16 +121,17 @@ class Sqrt(Rising):
         return torch.sqrt(*arguments)
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
-        ((low, high),) = arguments
-        return (cls.scalar(low) if low >= 0 else -math.inf), cls.scalar(max(high, 0.0))  # NaN below 0: nothing is sure
+    def image(cls, at: At, *arguments: Any) -> Any:
+        ((low, high),) = arguments  # NaN below 0: nothing is sure
+        return at(Where, low >= 0, at(cls, low), -math.inf), at(Where, low >= 0, at(cls, high), math.inf)
 
 
 class Tanh(Rising):
     """(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)."""
 
     name = "tanh"
-    source = calls("tanh")
+    source = calls("tanh", triton="tanh({0})")
+    helpers = kernels("tanh")
     latex = r"\tanh\left({0}\right)"
 
     @classmethod
@@ -157,8 +161,9 @@ class Sigmoid(Rising):
     """1 / (1 + e⁻ˣ)."""
 
     name = "sigmoid"
-    source = calls("sigmoid", python="sigmoid({0})", numpy="sigmoid({0})")
+    source = calls("sigmoid", python="sigmoid({0})", numpy="sigmoid({0})", triton="sigmoid({0})")
     helpers = {
+        **kernels("sigmoid"),
         "python": '''
 def sigmoid(x):
     """1 / (1 + exp(-x)), without overflow."""
@@ -204,8 +209,10 @@ class Softplus(Rising):
         "python": "softplus({0})",
         "numpy": "np.logaddexp(0, {0})",
         "torch": "softplus({0})",
+        "triton": "softplus({0})",
     }
     helpers = {
+        **kernels("softplus"),
         "torch": '''
 def softplus(x):
     """log(1 + exp(x)), also where torch.nn.functional.softplus rounds it to x"""
@@ -242,8 +249,9 @@ class Erf(Rising):
     """The error function 2/√π ∫₀ˣ e^(−t²) dt."""
 
     name = "erf"
-    source = calls("erf", numpy="erf({0})")
+    source = calls("erf", numpy="erf({0})", triton_fast="erf({0})")
     helpers = {
+        **kernels("erf"),
         "numpy": '''
 def erf(x):
     """The error function, which NumPy has not."""
@@ -282,8 +290,10 @@ class Gelu(Elementary):
         "python": "gelu({0})",
         "numpy": "gelu({0})",
         "torch": "torch.nn.functional.gelu({0})",
+        "triton": "gelu({0})",
     }
     helpers = {
+        **kernels("gelu"),
         "python": '''
 def gelu(x):
     """x times the normal distribution function at x."""
@@ -323,27 +333,28 @@ def gelu(x):
         return torch.mul(torch.mul(x, 0.5), torch.add(torch.erf(torch.mul(x, math.sqrt(0.5))), 1.0))
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         ((low, high),) = arguments
         turn, value = cls.lowest
-        ends = cls.scalar(low), cls.scalar(high)
-        return (value if low <= turn <= high else min(ends)), max(ends)
+        ends = at(cls, low), at(cls, high)
+        return at(Where, (low <= turn) & (high >= turn), value, at(Minimum, *ends)), at(Maximum, *ends)
 
 
 class _Wave(Elementary):
     """A function between −1 and 1."""
 
     @classmethod
-    def bounds(cls, *arguments: Interval) -> Interval:
+    def image(cls, at: At, *arguments: Any) -> Any:
         ((low, high),) = arguments
-        return (cls.scalar(low), cls.scalar(low)) if low == high else (-1.0, 1.0)
+        return at(Where, low < high, -1.0, at(cls, low)), at(Where, low < high, 1.0, at(cls, low))
 
 
 class Cos(_Wave):
     """The cosine of an angle."""
 
     name = "cos"
-    source = calls("cos")
+    source = calls("cos", triton_fast="cos({0})")
+    helpers = kernels("cos")
     latex = r"\cos\left({0}\right)"
 
     @classmethod
@@ -372,7 +383,8 @@ class Sin(_Wave):
     """The sine of an angle."""
 
     name = "sin"
-    source = calls("sin")
+    source = calls("sin", triton_fast="sin({0})")
+    helpers = kernels("sin")
     latex = r"\sin\left({0}\right)"
 
     @classmethod

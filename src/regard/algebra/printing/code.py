@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 def code(formula: Formula, flavour: str, form: str) -> str:
     """Source of a module that defines `attention` (and `self_attention`, in that form)."""
     if flavour not in LIBRARIES:
-        later = "; a triton kernel comes with the fused engine, which is not there yet" if flavour == "triton" else ""
-        raise FormulaError(f"code: one of {', '.join(LIBRARIES)}; got {flavour!r}{later}")
+        known, advice = ", ".join(LIBRARIES), '; ask an Attention: regard.parse(repr(formula)).code("triton")'
+        raise FormulaError(
+            f"code: one of {known} and, of an Attention, triton; got {flavour!r}{advice * (flavour == 'triton')}"
+        )
+    check_form(form)
+    return module(formula, flavour, form)
+
+
+def check_form(form: str) -> None:
+    """Refuse a form that is not there."""
     if form not in FORMS:
         raise FormulaError(f"form: one of {', '.join(FORMS)}; got {form!r}")
-    return module(formula, flavour, form)

@@ -27,7 +27,7 @@ ADDRESS = re.compile(r"(?:https?://)?((?:[\w-]+\.)+[a-z]{2,}(?:/[^\s\"'<>]*)?)")
 SIGNS = {True: ("good", UNICODE.good), False: ("bad", UNICODE.bad), None: ("dim", UNICODE.none)}
 
 
-def page(report: Report) -> str:
+def report_page(report: Report) -> str:
     """The report as HTML."""
     report = legible(report)
     parts = [_head(report), _reading(told(report))]

@@ -19,7 +19,7 @@ from .. import costs
 from ..call import Call
 from ..costs import Cost
 from .backward import vjp
-from .forward import Steps, attend, scores
+from .forward import Steps, attend, attend_part, scores, value
 from .matrices import Matrices
 
 GIVES = frozenset({"y", "totals", "matrices", "gradients"})
@@ -38,4 +38,4 @@ def cost(call: Call) -> Cost:
     return costs.cost("dense", call, held=pairs * (MATRICES + (call.dropout is not None)), extra=distances * call.width)
 
 
-__all__ = ["GIVES", "Matrices", "Steps", "attend", "cost", "refusal", "scores", "vjp"]
+__all__ = ["GIVES", "Matrices", "Steps", "attend", "attend_part", "cost", "refusal", "scores", "value", "vjp"]

@@ -54,27 +54,48 @@ class Steps:
 def attend(call: Call) -> Steps:
     """Every step of the forward pass."""
     with call.xp.quiet(), call.xp.exact(call.q):
-        return _attend(call)
+        return _attend(Matrices.of(call))
 
 
-def scores(call: Call) -> Any:
-    """s_ij for every pair, admitted or not."""
+def attend_part(call: Call, totals: Any | None = None, **part: Any) -> Steps:
+    """Every step for chosen batches, heads, rows and columns.
+
+    totals: log Z (Z where ψ is no exponential), (b, h, rows) or what the weight is shared over; without, Z is that of
+            the part itself, which is right where the part holds all that is shared
+    """
     with call.xp.quiet(), call.xp.exact(call.q):
-        reading = Matrices.of(call)
+        return _attend(Matrices.of(call, **part), totals)
+
+
+def scores(call: Call, **part: Any) -> Any:
+    """s_ij for every pair, admitted or not; of chosen batches, heads, rows and columns where they are given."""
+    with call.xp.quiet(), call.xp.exact(call.q):
+        reading = Matrices.of(call, **part)
         _check_ranges(call, reading, after_score=False)
         return reading.whole(fold(call.formula.score.node, reading, reading.memo))
 
 
-def _attend(call: Call) -> Steps:
+def value(call: Call, node: Any, **part: Any) -> Any:
+    """What an expression or a truth is for the pairs of a part, with size 1 along axes that it does not depend on."""
+    with call.xp.quiet(), call.xp.exact(call.q):
+        reading = Matrices.of(call, **part)
+        found = reading.array(fold(node, reading, reading.memo))
+        return found if found.ndim == 4 else call.xp.reshape(found, (1, 1, 1, 1))
+
+
+def _attend(raw: Matrices, totals: Any | None = None) -> Steps:
+    call = raw.call
     xp, weight = call.xp, call.formula.weight
-    raw = Matrices.of(call)
     admitted = None if call.formula.mask is None else raw.mask(call.formula.mask.node)
     counted = admitted if weight.among is None else raw.mask(weight.among.node)
     reading = raw.where(_either(admitted, counted))
 
     s = _scores(call, raw, reading)
-    m, psi = _psi(raw, reading, weight)
-    z = None if weight.over is None else _total(raw, weight, keep(xp, counted, psi), m)
+    if weight.over is None or totals is None:
+        m, psi = _psi(raw, reading, weight)
+        z = None if weight.over is None else _total(raw, weight, keep(xp, counted, psi), m)
+    else:
+        m, psi, z = _psi_under(reading, weight, totals)
     w = keep(xp, admitted, psi) if z is None else quotient(xp, keep(xp, admitted, psi), z)
     kept = _kept(raw)
     w = dropped(call, kept, w)
@@ -100,6 +121,19 @@ def _psi(raw: Matrices, reading: Matrices, weight: Weight) -> tuple[Any, Any]:
         heights = _heights(reading, weight.terms, AXIS[weight.over.node.name])
         m = _shift([*heights, *_heights(raw, weight.sink_terms, None)], reading.xp)
     return m, reading.whole(reading.scaled(weight.terms, m))
+
+
+def _psi_under(reading: Matrices, weight: Weight, totals: Any) -> tuple[Any, Any, Any]:
+    """m, ψ · exp(−m) and Z · exp(−m) for totals that are known: m is log Z itself, and an empty row has Z = 0."""
+    assert weight.over is not None
+    xp = reading.xp
+    totals = xp.expand_dims(totals, axis=AXIS[weight.over.node.name])
+    if not weight.is_exponential:
+        return 0.0, reading.whole(reading.scaled(weight.terms, 0.0)), totals
+    empty = totals == -math.inf
+    m = xp.where(empty, xp.zeros_like(totals), totals)
+    z = xp.where(empty, xp.zeros_like(totals), xp.ones_like(totals))
+    return m, reading.whole(reading.scaled(weight.terms, m)), z
 
 
 def _total(raw: Matrices, weight: Weight, psi: Any, m: Any) -> Any:

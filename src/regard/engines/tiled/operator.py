@@ -1,55 +1,31 @@
 """The streaming pass as one operator of PyTorch, differentiable once.
 
-The operator is known to `torch.library` with the shapes that it gives, so a compiler keeps it whole in its graph. The
-formula travels as its text, which the operator reads back once: a graph that was kept on disk runs in a fresh process.
+The formula travels as its text, which the operator reads back once: a graph that was kept on disk runs in a fresh
+process.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NoReturn
 
 import torch
 
 from ..._arrays import library
-from ...algebra.errors import EngineError
-from ...algebra.formula import Formula
-from ...algebra.parsing import parse as parsed
 from ..call import Call
 from ..dropout import Dropout
+from ..operators import define, differentiable_once, formula_of, is_transformed, refuse, text_of
 from .backward import pull
 from .forward import Streamed, stream
 from .ranges import check_ranges
 from .run import Run
 
-LIBRARY = torch.library.Library("regard", "DEF")
 ARGUMENTS = "Tensor q, Tensor k, Tensor v, Tensor start, Tensor[] tables, Tensor? seed, str formula, float p"
-LIBRARY.define(f"tiled({ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)")
-LIBRARY.define(
-    f"tiled_backward(Tensor dy, Tensor? dtotal, Tensor y, Tensor shift, Tensor total, {ARGUMENTS}, bool[] wanted)"
-    " -> Tensor[]"
-)
-FORMULAS: dict[str, Formula] = {}
-
-
-@lru_cache(maxsize=4096)
-def text_of(formula: Formula) -> str:
-    """The text of a formula, under which the operator finds it again."""
-    text = repr(formula)
-    FORMULAS[text] = formula
-    return text
-
-
-def _formula(text: str) -> Formula:
-    if text not in FORMULAS:
-        made = parsed(text)
-        assert isinstance(made, Formula)
-        FORMULAS[text] = made
-    return FORMULAS[text]
+BACKWARD = f"Tensor dy, Tensor? dtotal, Tensor y, Tensor shift, Tensor total, {ARGUMENTS}, bool[] wanted"
+Once: Any = differentiable_once("tiled")
 
 
 def _call(q: Any, k: Any, v: Any, start: Any, tables: list[Any], seed: Any | None, formula: str, p: float) -> Call:
-    made = _formula(formula)
+    made = formula_of(formula)
     named = dict(zip(made.ranks, tables, strict=True))
     dropout = None if seed is None else Dropout(p, seed)
     given = {"q": q, "k": k, "v": v, **named}
@@ -59,13 +35,13 @@ def _call(q: Any, k: Any, v: Any, start: Any, tables: list[Any], seed: Any | Non
 # -- the operator ----------------------------------------------------------------------------------------------
 
 
-def _forward(*arguments: Any) -> tuple[Any, Any, Any, Any]:
+def _forward(*arguments: Any) -> tuple[Any, ...]:
     call = _call(*arguments)
     with torch.autocast(call.q.device.type, enabled=False), torch.no_grad():
         run = Run(call)
         check_ranges(run)
         done = stream(run)
-    return done.y, done.log(run), done.shift, done.total
+    return tuple(made.contiguous() for made in (done.y, done.log(run), done.shift, done.total))
 
 
 def _backward(dy: Any, dtotal: Any, y: Any, shift: Any, total: Any, *arguments: Any) -> list[Any]:
@@ -75,7 +51,8 @@ def _backward(dy: Any, dtotal: Any, y: Any, shift: Any, total: Any, *arguments: 
     with torch.autocast(call.q.device.type, enabled=False), torch.no_grad():
         found = pull(Run(call), Streamed(y, shift, total), dy, dtotal, names)
     asked = {"q": call.q, "k": call.k, "v": call.v, **call.tables}
-    return [found[name].to(like.dtype) for name, like in asked.items() if name in found]
+    # laid out as the compiler was told, also where q is a view whose strides a gradient would take over
+    return [found[name].to(like.dtype).contiguous() for name, like in asked.items() if name in found]
 
 
 def _forward_shapes(q: Any, _k: Any, v: Any, *_: Any) -> tuple[Any, Any, Any, Any]:
@@ -90,28 +67,14 @@ def _backward_shapes(*arguments: Any) -> list[Any]:
     return [x.new_empty(x.shape) for x in found]
 
 
-LIBRARY.impl("tiled", _forward, "CompositeExplicitAutograd")
-LIBRARY.impl("tiled_backward", _backward, "CompositeExplicitAutograd")
-torch.library.register_fake("regard::tiled", _forward_shapes, lib=LIBRARY)
-torch.library.register_fake("regard::tiled_backward", _backward_shapes, lib=LIBRARY)
+define("tiled", f"({ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)", _forward, _forward_shapes)
+define("tiled_backward", f"({BACKWARD}) -> Tensor[]", _backward, _backward_shapes)
 
 
 # -- its gradient ----------------------------------------------------------------------------------------------
 
 
-class Once(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's classes are Any here
-    """A function that torch.func cannot map, nor differentiate forwards."""
-
-    @staticmethod
-    def vmap(*_: Any) -> NoReturn:
-        _refuse("vmap")
-
-    @staticmethod
-    def jvp(*_: Any) -> NoReturn:
-        _refuse("jvp")
-
-
-class Tiled(Once):
+class Tiled(Once):  # type: ignore[misc]  # PyTorch's classes are Any here
     """y and log Z (or Z) of a call, and what the backward pass needs: m and Z of each row."""
 
     @staticmethod
@@ -138,7 +101,7 @@ class Tiled(Once):
         return dq, dk, dv, None, None, None, None, *(next(gradients) if wants else None for wants in wanted)
 
 
-class Pull(Once):
+class Pull(Once):  # type: ignore[misc]
     """The backward pass, which is not differentiable itself and says so."""
 
     @staticmethod
@@ -153,7 +116,7 @@ class Pull(Once):
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> NoReturn:
-        _refuse("double backward")
+        refuse("tiled", "double backward")
 
 
 def attended(call: Call) -> tuple[Any, Any, Streamed]:
@@ -162,20 +125,11 @@ def attended(call: Call) -> tuple[Any, Any, Streamed]:
     if isinstance(seed, int):
         seed = torch.tensor(seed, device=call.q.device)
     q, k, v, tables, text = call.q, call.k, call.v, call.tables.values(), text_of(call.formula)
-    if (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *tables))) or _is_transformed():
+    if (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *tables))) or is_transformed():
         y, log, shift, total = Tiled.apply(q, k, v, call.start, seed, text, p, *tables)
     else:
         y, log, shift, total = torch.ops.regard.tiled(q, k, v, call.start, list(tables), seed, text, p)
     return y, log, Streamed(y.detach(), shift, total)
-
-
-def _is_transformed() -> bool:
-    """Whether torch.func is at work, which differentiates tensors that ask for no gradient."""
-    return bool(torch._C._are_functorch_transforms_active())
-
-
-def _refuse(what: str) -> NoReturn:
-    raise EngineError(f'{what}: tiled and its backward pass are differentiable once; ask for engine="dense"')
 
 
 def gradients(call: Call, done: Streamed, dy: Any) -> dict[str, Any]:

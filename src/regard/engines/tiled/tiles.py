@@ -19,6 +19,7 @@ from ...algebra.intervals import TableRange
 from ...algebra.laws import Admits, is_of_difference, table_ranges
 from ...algebra.nodes import BATCH, HEAD, Given, Read, dependencies, walk
 from ..call import Call
+from ..tables import once
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Schedule:
 
 def _ranges(call: Call, start: int) -> TableRange:
     """The lowest and highest entry of a table between indices; masks of the call count rows from `start`."""
-    arrays = {name: _once(table) for name, table in call.tables.items()}
+    arrays = {name: once(table) for name, table in call.tables.items()}
     plain = table_ranges(arrays)
 
     def lookup(name: str, ends: list[Interval]) -> Interval:
@@ -159,14 +160,6 @@ def _ranges(call: Call, start: int) -> TableRange:
         return float(part.all()), float(part.any())
 
     return lookup
-
-
-def _once(table: Any) -> Any:
-    """The table without the repetitions of a broadcast axis."""
-    for axis in range(table.ndim):
-        if table.stride(axis) == 0 and table.shape[axis] > 1:
-            table = table.narrow(axis, 0, 1)
-    return table
 
 
 @dataclass(frozen=True)

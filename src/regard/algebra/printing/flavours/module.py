@@ -32,11 +32,11 @@ def module(formula: Formula, flavour: str, form: str) -> str:
     """The text of a file."""
     functions = [_attention(formula, flavour)]
     if form == "self_attention":
-        functions.append(_self_attention(formula, flavour))
+        functions.append(self_attention(formula, flavour))
     page = Page(formula.ranks, depth=0)
     functions = helpers(flavour, "\n".join(functions), page) + functions
     head = [
-        f'"""{_wrapped(repr(formula))}\n\nIn {KINDS[flavour]}.\n"""',
+        f'"""{wrapped(repr(formula))}\n\nIn {KINDS[flavour]}.\n"""',
         *_imports(flavour, page, "\n".join(functions)),
     ]
     return "\n\n".join(head) + "".join(f"\n\n\n{function}" for function in functions) + "\n"
@@ -67,8 +67,7 @@ def four_axes(formula: Formula) -> bool:
 
 
 def _attention(formula: Formula, flavour: str) -> str:
-    page, deep = Page(formula.ranks, depth=0), four_axes(formula)
-    page.call("def attention", ["q", "k", "v", *_keywords(formula, start=True)], ":")
+    deep = four_axes(formula)
     if flavour == "python":
         lines = PythonBody(formula, deep).lines()
     else:
@@ -79,7 +78,14 @@ def _attention(formula: Formula, flavour: str) -> str:
         Weights(body).write()
         body.write_mix()
         lines = body.prelude() + body.page.lines
-    return "\n".join([*page.lines, *_docstring(_about(formula, flavour, deep)), *lines])
+    return "\n".join([*signature(formula, flavour), *lines])
+
+
+def signature(formula: Formula, flavour: str) -> list[str]:
+    """The first lines of `attention`: its arguments, and what they are."""
+    page = Page(formula.ranks, depth=0)
+    page.call("def attention", ["q", "k", "v", *_keywords(formula, start=True)], ":")
+    return [*page.lines, *_docstring(_about(formula, flavour, four_axes(formula)))]
 
 
 def _keywords(formula: Formula, *, start: bool) -> list[str]:
@@ -105,6 +111,9 @@ def _shapes(formula: Formula, flavour: str, deep: bool) -> list[str]:
     else:
         lead = "batch, heads" if deep else "..."
         shapes = [f"q: ({lead}, queries, {width})", f"k: ({lead}, n, d)", f"v: ({lead}, n, d_v)"]
+    if flavour == "triton":
+        kinds = "float16, bfloat16 or float32"
+        return [", ".join(shapes), f"{kinds}; the heads of q, axis -3, may be a multiple of those of k and v"]
     return [*shapes, "k and v have as many heads as q"] if deep else [", ".join(shapes)]
 
 
@@ -132,7 +141,8 @@ def _shown(read: Read) -> str:
 # -- self-attention ------------------------------------------------------------------------------------------------
 
 
-def _self_attention(formula: Formula, flavour: str) -> str:
+def self_attention(formula: Formula, flavour: str) -> str:
+    """Y from X, by `attention` of the same module."""
     page, deep = Page(formula.ranks, depth=0), four_axes(formula)
     page.call("def self_attention", ["x", "Wq", "Wk", "Wv=None", *_keywords(formula, start=False)], ":")
     page.lines += _docstring(_about_self(flavour, deep))
@@ -162,5 +172,6 @@ def _docstring(lines: list[str]) -> list[str]:
     return [f'    """{first}', *(f"    {line}" if line else "" for line in rest), '    """']
 
 
-def _wrapped(line: str) -> str:
+def wrapped(line: str) -> str:
+    """A line of a module's docstring, broken where it is too long."""
     return "\n".join(textwrap.wrap(line, ROOM, break_long_words=False, break_on_hyphens=False))

@@ -1,0 +1,129 @@
+"""The formula fused into one kernel for the GPU: any score, any weight, forward and backward, in O(N) memory.
+
+program     what a block computes, as expressions       source, writing   printed as small jitted functions
+functions   those functions as a module, kept on disk   data              what they read, as one tuple
+sides       matrices and vectors, by PyTorch            blocks            which blocks the mask lets through
+templates   the kernels in Triton                       hopper            the kernels in Gluon, for Hopper
+passes      one pass, forth or back                     operator          both as operators of PyTorch
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from ...algebra.errors import CallError
+from ...algebra.nodes import J
+from .. import costs
+from ..call import Call
+from ..costs import Cost
+
+GIVES = frozenset({"y", "totals", "gradients"})
+WIDEST = 256
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the kernels leave of a call."""
+
+    call: Call
+    y: Any
+    done: Any  # with log₂ Z or Z, for the way back
+
+    @property
+    def log_total(self) -> Any:
+        weight = self.call.formula.weight
+        if weight.over is None:
+            raise CallError(f"totals: this weight shares nothing, so there is no Z; got {weight!r}")
+        return self.done.log(self.call)
+
+
+def refusal(call: Call) -> str | None:
+    """Why this engine cannot run the call; None where it can."""
+    return _kind(call) or _shape(call)
+
+
+def _kind(call: Call) -> str | None:
+    if call.xp.name != "torch":
+        return f"its kernels read tensors of PyTorch; got {call.xp.name}"
+    if call.q.device.type != "cuda" and not is_interpreted():
+        return (
+            f"its kernels run on a GPU; q lies on {call.q.device}; move it there, or set TRITON_INTERPRET=1 before "
+            "triton is imported, for a slow rehearsal"
+        )
+    if importlib.util.find_spec("triton") is None:
+        return "triton is not installed: pip install 'regard[gpu]'"
+    if str(call.dtype) not in ("torch.float16", "torch.bfloat16", "torch.float32"):
+        return f"it takes float16, bfloat16 and float32; got {call.dtype}"
+    return None
+
+
+def _shape(call: Call) -> str | None:
+    weight = call.formula.weight
+    if weight.over is not None and weight.over.node != J:
+        return f"it streams over keys; this weight is shared over {weight.over!r}"
+    if weight.among is not None:
+        return "its totals count the admitted pairs; this weight counts others"
+    widths = [int(x.shape[3]) for x in (call.q, call.k, call.v) if x is not None]
+    if max(widths) > WIDEST:
+        return f"it takes vectors of up to {WIDEST} numbers; got {max(widths)}"
+    from .program import program
+
+    products = len(program(call.formula, str(call.dtype) != "torch.float32").products)
+    if products > 3:
+        return f"it multiplies at most 3 pairs of matrices; this formula has {products}"
+    if min(call.batch, call.heads, call.queries, call.keys, *widths) == 0:
+        return "there is nothing to compute: an axis is empty"
+    return None
+
+
+def notes(call: Call) -> tuple[str, ...]:
+    """Which template would run, and why not the other."""
+    from .choice import template
+    from .options import chosen
+    from .program import program
+    from .templates.launch import Call as Launched
+
+    products = program(call.formula, str(call.dtype) != "torch.float32").products
+    sides = (call.q,) * len(products), (call.k,) * len(products)
+    shape = call.batch, call.heads, call.queries
+    v = call.k if call.v is None else call.v
+    found = template(Launched(None, *sides, v, shape, call.start, drop=call.dropout), chosen())  # type: ignore[arg-type]
+    split = "Triton's, with the keys split over the chip"
+    words = {"hopper": "Gluon's, for Hopper", "triton": "Triton's", "decode": split}
+    return (f"template: {words[found.name]}" + (f", because {found.why}" if found.why else ""),)
+
+
+def is_interpreted() -> bool:
+    """Whether kernels run in Triton's interpreter, on the CPU."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def cost(call: Call) -> Cost:
+    """The cost of one forward pass: of the blocks that the mask lets through, where the host can tell."""
+    held = call.batch * call.heads * call.queries
+    if call.xp.name != "torch" or not call.xp.known(call.q) or call.formula.mask is None:
+        return costs.cost("triton", call, held=held)
+    from .blocks import admitted_pairs
+
+    return costs.cost("triton", call, held=held, pairs=admitted_pairs(call))
+
+
+def attend(call: Call) -> Steps:
+    """y and the totals, part of PyTorch's graph."""
+    from .operator import attended
+
+    done = attended(call)
+    return Steps(call, done.y, done)
+
+
+def vjp(steps: Steps, dy: Any) -> dict[str, Any]:
+    """Gradients of Σ dy·y for q, k, v and every real table."""
+    from .operator import gradients
+
+    return gradients(steps.call, steps.done, dy)
+
+
+__all__ = ["GIVES", "Steps", "attend", "cost", "refusal", "vjp"]

@@ -1,0 +1,129 @@
+"""Which tiles of pairs are computed, and which of them need the mask.
+
+    indices[b, h, t, :some]        the tiles of which the mask admits some pairs, or that stick out of the arrays
+    indices[b, h, t, some:total]   the tiles that it admits whole
+    order                          the rows of tiles by falling work
+
+Tiles that admit no pair are in no list. All is made on the call's device without waiting for it; the lists of masks
+of i, j and sizes alone are made once on the host and kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+
+from ..._arrays import library
+from ...algebra.formula import Formula
+from ...algebra.nodes import BATCH, HEAD, Given, Read, dependencies, walk
+from ..call import Call
+from .extremes import Tiles
+from .verdicts import verdicts
+
+Held = Literal["rows", "keys"]
+SOME, ALL, NONE = range(3)  # what a tile admits, in the order of the lists
+
+
+@dataclass(frozen=True)
+class Lists:
+    """For each tile that is held, the tiles of the other side that it meets."""
+
+    indices: Any  # int32 (B or 1, H or 1, T, W); what stands behind `total` counts nothing
+    counts: Any  # int32 (B or 1, H or 1, T, 2): some, total
+    order: Any  # int32 (T)
+
+
+def lists(call: Call, rows: int, columns: int, held: Held = "rows") -> Lists:
+    """The lists of a call in tiles of rows × columns: of key tiles for each row tile, or the other way round."""
+    if _is_fixed(call):
+        return _fixed(call.formula, _looks(call), (rows, columns), held, call.q.device)
+    with torch.no_grad():
+        return _listed(*_admitted(Tiles(call, rows, columns), held))
+
+
+def admitted_pairs(call: Call) -> int:
+    """About how many pairs are computed, where the host can tell; otherwise all."""
+    every = call.batch * call.heads
+    if not _is_fixed(call):
+        return every * call.queries * call.keys
+    return every * _covered(call.formula, _looks(call))
+
+
+# -- masks that the host knows -----------------------------------------------------------------------------------
+
+Looks = tuple[int, int, int, int, int, Any]
+
+
+def _looks(call: Call) -> Looks:
+    """All that a mask of i, j and sizes can see of a call."""
+    assert call.first is not None
+    return call.queries, call.keys, call.heads, call.width, call.first, call.dtype
+
+
+def _is_fixed(call: Call) -> bool:
+    return call.first is not None and _sees_places(call.formula)
+
+
+@lru_cache(maxsize=512)
+def _sees_places(formula: Formula) -> bool:
+    """Whether the mask sees i, j, sizes and vectors, but no table, no head and no batch."""
+    node = formula.admitted
+    return not any(isinstance(part, Read | Given) for part in walk(node)) and not dependencies(node) & {BATCH, HEAD}
+
+
+@lru_cache(maxsize=64)
+def _fixed(formula: Formula, looks: Looks, tile: tuple[int, int], held: Held, device: Any) -> Lists:
+    with torch.inference_mode(False), torch.no_grad():  # kept for calls that are differentiated
+        made = _listed(*_admitted(Tiles(_on_host(formula, looks), *tile), held))
+        longest = max(1, int(made.counts[..., 1].max())) if made.counts.numel() else 0
+        kept = made.indices[..., :longest].contiguous()
+        return Lists(*(part.to(device) for part in (kept, made.counts, made.order)))
+
+
+@lru_cache(maxsize=512)
+def _covered(formula: Formula, looks: Looks) -> int:
+    """The pairs of one head in tiles that are not left out."""
+    tiles = Tiles(_on_host(formula, looks), *(max(128, -(-size // 512)) for size in looks[:2]))
+    _, possible = _admitted(tiles, "rows")
+    (top, bottom), (left, right) = tiles.positions(), tiles.keys()
+    return int((possible * (bottom - top + 1) * (right - left + 1)).sum())
+
+
+def _on_host(formula: Formula, looks: Looks) -> Call:
+    """A call that looks the same, of arrays that hold nothing."""
+    queries, keys, heads, width, first, dtype = looks
+    q, k = (torch.empty((), dtype=dtype, device="cpu").expand(1, heads, size, width) for size in (queries, keys))
+    start = torch.full((1,), first, dtype=torch.int64, device="cpu")
+    return Call(formula, library(q), q, k, None, {}, start, first, (1, heads), {"q": q, "k": k}, False)
+
+
+# -- lists -----------------------------------------------------------------------------------------------------
+
+
+def _admitted(tiles: Tiles, held: Held) -> tuple[Any, Any]:
+    """(sure, possible), (B or 1, H or 1, held tiles, met tiles); a tile that sticks out of the keys is never sure.
+
+    Rows that stick out are not written where rows are held; where keys are, they would be summed: so not sure either.
+    """
+    sure, possible = verdicts(tiles)
+    sure = sure & _inside(tiles.call.keys, tiles.columns, tiles.across, tiles.device)
+    if held == "rows":
+        return sure, possible
+    sure = sure & _inside(tiles.call.queries, tiles.rows, tiles.down, tiles.device)[:, None]
+    return sure.transpose(-1, -2), possible.transpose(-1, -2)
+
+
+def _inside(length: int, size: int, count: int, device: Any) -> Any:
+    return (torch.arange(count, device=device) + 1) * size <= length
+
+
+def _listed(sure: Any, possible: Any) -> Lists:
+    """Some first, then all, then none, each ascending: equal kinds keep their order."""
+    kind = torch.where(possible, torch.where(sure, ALL, SOME), NONE).to(torch.int8)
+    counts = torch.stack(((kind == SOME).sum(-1), possible.sum(-1)), -1).to(torch.int32)
+    work = counts[..., 1].sum((0, 1))
+    order = work.argsort(descending=True, stable=True).to(torch.int32)
+    return Lists(kind.argsort(dim=-1, stable=True).to(torch.int32), counts, order)

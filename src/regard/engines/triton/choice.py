@@ -1,0 +1,117 @@
+"""Which template runs a pass: Gluon's on Hopper, Triton's elsewhere and for what the first cannot take.
+
+attend    y and the totals                 forward, or `decode` where few queries meet many keys
+pull      dleft, dright, dv and sums       of rows and of columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...algebra.errors import EngineError
+from ...algebra.laws import Kind
+from ...algebra.nodes import Read, walk
+from .functions import GLUON, TRITON
+from .options import Options
+from .passes import Pass, loads
+from .templates import decode, launch
+from .templates.common import INTERPRETED
+from .tilings import Tiling
+
+LONG = 512  # keys from which few queries are split over the chip
+FEW = 16
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A template, and why it is not the other one (None for the one that is preferred)."""
+
+    name: str
+    why: str | None = None
+
+
+def template(call: launch.Call, options: Options, *, back: bool = False) -> Choice:
+    """The template of a pass; one that was asked for is taken or refused."""
+    if not back and options.template != "hopper" and _is_few(call):
+        return Choice("decode")
+    if options.template == "triton":
+        return Choice("triton", "it was asked for")
+    why = "Gluon has no interpreter" if INTERPRETED.value else _hopper_refusal(call, back)
+    if why is not None and options.template == "hopper":
+        raise EngineError(f"template: hopper cannot run this call: {why}")
+    return Choice("hopper") if why is None else Choice("triton", why)
+
+
+def _is_few(call: launch.Call) -> bool:
+    """Whether a few queries meet so many keys that these are split over the chip."""
+    return call.shape[2] <= FEW and int(call.v.shape[2]) >= LONG and decode.takes(call)
+
+
+def _hopper_refusal(call: launch.Call, back: bool) -> str | None:
+    try:
+        from .hopper import launch as forward
+        from .hopper import launch_backward as backward
+    except (ImportError, AttributeError) as problem:  # Gluon is young: its names move
+        return f"Gluon does not load here: {problem}"
+    if back:
+        return backward.refusal(call)
+    return forward.refusal(call.lefts, call.rights, call.v, dropout=call.drop is not None)
+
+
+# -- forth -----------------------------------------------------------------------------------------------------
+
+
+def attend(the: Pass) -> tuple[Any, Any | None]:
+    """y (B, H, N, E), and L = log₂ Z or Z of each row; None where no weight is shared."""
+    call = the.launched(TRITON)
+    match template(call, the.options).name:
+        case "decode":
+            tiles = decode.tiling_for(call)
+            return decode.decode(call, the.lists(128, tiles.columns, "rows"), tiles)
+        case "hopper":
+            return _attend_on_hopper(the)
+    tiles = the.tiling("forward")
+    return launch.forward(call, the.lists(tiles.rows, tiles.columns, "rows"), tiles)
+
+
+def _attend_on_hopper(the: Pass) -> tuple[Any, Any | None]:
+    from .hopper import launch as hopper
+
+    call = the.launched(GLUON)
+    tiles = hopper.tiling_of(call, pressure(the))
+    return hopper.forward(call, the.lists(tiles.rows, tiles.columns, "rows"), tiles)
+
+
+def pressure(the: Pass) -> int:
+    """What a block keeps beside its products: 0 arithmetic, 1 vectors of columns, 2 a number for each pair."""
+    if loads(the.made) > sum(kind == Kind.OFFSET for kind, _ in the.made.vectors.values()):
+        return 2
+    mask = () if the.made.mask is None else walk(the.made.mask)
+    return int(the.text.uses_j or any(isinstance(part, Read) for part in mask))
+
+
+# -- back ------------------------------------------------------------------------------------------------------
+
+
+def pull(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
+    """The gradients of both sides of each product and of v, and the sums for vectors of rows and of columns."""
+    call = the.launched(TRITON)
+    if template(call, the.options, back=True).name == "hopper":
+        return _pull_on_hopper(the, stats, dy)
+    tiles: tuple[Tiling, Tiling] = the.tiling("rows"), the.tiling("keys")
+    held = (("rows", tiles[0]), ("keys", tiles[1]))
+    by_rows, by_keys = (the.lists(tile.rows, tile.columns, side) for side, tile in held)
+    return launch.backward(call, stats, dy, (by_rows, by_keys), tiles)
+
+
+def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
+    from .hopper import launch_backward as hopper
+
+    call = the.launched(GLUON)
+    for_rows, for_keys = hopper.tilings_of(call)
+    by_rows = the.lists(for_rows.held, for_rows.block, "rows")
+    by_keys = the.lists(for_keys.block, for_keys.held, "keys")
+    dleft, rows = hopper.of_rows(call, stats, dy, by_rows, for_rows)
+    dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, for_keys)
+    return launch.Gradients((dleft,), (dright,), dv, rows, columns)

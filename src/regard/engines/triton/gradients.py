@@ -1,0 +1,131 @@
+"""The way back: what the kernels sum, as the gradients of matrices, vectors, the sink and tables.
+
+dleft, dright, dv              two kernels: one holds rows, one holds keys
+rows, columns                  sums over keys and over rows, in the same kernels
+i − j, (i, j)                  a third kernel, where a table is wanted that varies with both
+log₂ sink                      −δ · sink / Z · ln 2
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...algebra.fold import fold
+from ...algebra.laws import Kind
+from ...algebra.nodes import BATCH, HEAD, I, J, Read
+from ..reading import Reading
+from ..vectors import constant
+from .choice import pull as pulled
+from .passes import Pass
+from .program import LN2, Pull
+from .source import SINK
+from .templates import launch, tables
+
+Sums = dict[Any, tuple[Pull, Any]]  # by symbol of a vector
+
+
+def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any]:
+    """The gradients of lefts, rights, v, and of the vectors and tables that are wanted, in this order."""
+    if dtotal is not None and the.made.is_exponential:
+        dtotal = whole_of(dtotal)  # of ln Z, where that of log₂ Z came
+    done = (y, total if the.made.is_shared else None)
+    stats = launch.row_stats(the.launched(), *done, dy, dtotal)
+    found = pulled(the, stats, dy)
+    pulls = (*the.text.pulls["rows"], *the.text.pulls["columns"])
+    sums: Sums = {p.leaf: (p, x) for p, x in zip(pulls, (*found.rows, *found.columns), strict=True)}
+    sums |= _offsets(the, stats, dy)
+    by_table = _tables(the, stats, dy)
+    vectors = [_of_vector(the, symbol, sums, whole_of(total), stats) for symbol in the.vectors if symbol in the.wanted]
+    read = [by_table.get(name, torch.zeros_like(x)) for name, x in the.tables.items() if name in the.wanted]
+    return [*found.lefts, *found.rights, found.v, *vectors, *read]
+
+
+def whole_of(total: Any) -> Any:
+    """L or Z, (B, H, N), without what its rounding left."""
+    return total[0] if total.ndim == 4 else total
+
+
+# -- vectors ---------------------------------------------------------------------------------------------------
+
+
+def _of_vector(the: Pass, symbol: Any, sums: Sums, total: Any, stats: Any) -> Any:
+    """The gradient of a vector, in its own shape."""
+    like = the.vectors[symbol]
+    if symbol == SINK:
+        return fitted(_of_sink(the, like, total, stats), like)
+    pull, found = sums[symbol]
+    found = found * _scale(the, pull)
+    return fitted(found.sum(2, keepdim=True) if the.made.vectors[symbol][0] == Kind.HEAD else found, like)
+
+
+def _of_sink(the: Pass, sink: Any, total: Any, stats: Any) -> Any:
+    delta = stats[:, :, 1, : the.sizes.queries]
+    if not the.made.is_exponential:
+        return torch.where(total == 0, 0.0, -delta / torch.where(total == 0, 1.0, total))
+    share = torch.where(total == -torch.inf, 0.0, torch.exp2(sink - total))
+    return -delta * share * float(LN2)
+
+
+def _scale(the: Pass, pull: Pull) -> Any:
+    """The number of each head that a pull left out: (B or 1, H or 1, 1), or a float."""
+    if pull.scale.is_Number:
+        return float(pull.scale)
+    sizes = the.sizes
+    heads = {s: node for s, (kind, node) in the.made.vectors.items() if kind == Kind.HEAD}
+    known = {s: the.vectors[s] if s in the.vectors else constant(node, sizes.heads, sizes.width, sizes.keys)
+             for s, node in heads.items()}  # fmt: skip
+    return fold(pull.scale, Reading(the.call, known, (), dtype=torch.float32))
+
+
+def fitted(found: Any, like: Any) -> Any:
+    """A sum in the shape of what it is a gradient of, where that is broadcast."""
+    while found.ndim > like.ndim:
+        found = found.sum(0)
+    axes = [axis for axis, size in enumerate(like.shape) if size == 1 and found.shape[axis] != 1]
+    return (found.sum(axes, keepdim=True) if axes else found).to(like.dtype).contiguous()
+
+
+# -- what varies with i and j ----------------------------------------------------------------------------------
+
+
+def _offsets(the: Pass, stats: Any, dy: Any) -> Sums:
+    """Sums over all pairs with one i − j."""
+    pulls = the.text.pulls["offsets"]
+    if not pulls:
+        return {}
+    tiles = tables.tiling_for(the.launched())
+    length = int(the.vectors[pulls[0].leaf].shape[-1])
+    found = tables.offsets_and_tables(
+        the.launched(), stats, dy, the.lists(tiles.rows, tiles.columns, "rows"), tiles,
+        offsets=len(pulls), highest=the.sizes.highest, length=length,
+    )  # fmt: skip
+    return {pull.leaf: (pull, total) for pull, total in zip(pulls, found, strict=True)}
+
+
+def _tables(the: Pass, stats: Any, dy: Any) -> dict[str, Any]:
+    """Gradients of tables that kernels read themselves."""
+    found: dict[str, Any] = {}
+    pulls = the.text.pulls["tables"]
+    tiles = tables.tiling_for(the.launched())
+    blocks = the.lists(tiles.rows, tiles.columns, "rows") if pulls else None
+    for place, pull in enumerate(pulls):
+        table = the.tables[pull.leaf.table]
+        grad = torch.zeros_like(table)
+        if is_owned(pull.leaf):
+            sizes = {BATCH: the.sizes.batch, HEAD: the.sizes.heads}
+            own = zip(pull.leaf.indices, table.shape, strict=True)
+            axes = "".join(index.name for index, size in own if size == sizes.get(index))
+            aligned = bool(the.sizes.is_known)
+            tables.owned_tables(the.launched(), stats, dy, blocks, tiles, {place: grad}, axes, aligned)
+        else:
+            tables.offsets_and_tables(the.launched(), stats, dy, blocks, tiles, grads={place: grad})
+        found[pull.leaf.table] = found.get(pull.leaf.table, 0.0) + grad
+    return found
+
+
+def is_owned(read: Read) -> bool:
+    """Whether every entry of the table belongs to one pair (of one batch and head, or of all of them)."""
+    places = list(read.indices)
+    return {I, J} <= set(places) and len(set(places)) == len(places) and set(places) <= {BATCH, HEAD, I, J}

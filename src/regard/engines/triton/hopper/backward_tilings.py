@@ -1,0 +1,60 @@
+"""How the backward kernels for Hopper cut their matrices, by width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+HELD = 64  # rows, or keys, that a warpgroup holds
+
+
+@dataclass(frozen=True)
+class BackwardTiling:
+    """What a program holds, rows or keys, meets blocks of `block` keys or rows, which are loaded `stages` ahead."""
+
+    block: int
+    stages: int
+    warpgroups: int = 2
+    in_turn: bool = False  # the warpgroups issue their products one after another
+    behind: bool = False  # backward_keys alone: dK of a block is issued with the next one
+    value_stages: int = 0  # backward_rows alone; 0: as many as of keys
+
+    @property
+    def held(self) -> int:
+        return HELD * self.warpgroups
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What the kernel knows of it when it is compiled."""
+        registers, loader = {2: (240, 24), 3: (160, 32)}[self.warpgroups]
+        return {
+            "STAGES": self.stages,
+            "VALUE_STAGES": self.value_stages or self.stages,
+            "WARPGROUPS": self.warpgroups,
+            "REGISTERS": registers,
+            "LOADER": loader,
+            "IN_TURN": self.in_turn,
+            "BEHIND": self.behind,
+        }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the compiler is told."""
+        return {"num_warps": 4, "maxnreg": {2: 168, 3: 128}[self.warpgroups], "enable_fp_fusion": True}
+
+
+def rows_tiling(width: int, wide: int) -> BackwardTiling:
+    """The tiles of the kernel that holds rows, for keys of `width` and values of `wide` numbers, powers of two."""
+    if max(width, wide) == 256:
+        return BackwardTiling(32, 2)
+    return BackwardTiling(64, 3)
+
+
+def keys_tiling(width: int, wide: int) -> BackwardTiling:
+    """The tiles of the kernel that holds keys; narrow heads have registers for dS of two blocks."""
+    return BackwardTiling(64, 3, behind=max(width, wide) <= 64)
+
+
+def fits(width: int, wide: int) -> bool:
+    """Whether dk and dv of 64 keys fit into the registers of a warpgroup."""
+    return width + wide <= 256

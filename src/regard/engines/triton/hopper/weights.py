@@ -1,0 +1,86 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, possibly-undefined"
+"""The weights of one block of the forward kernel for Hopper, and what a row keeps from one block to the next.
+
+    m' = max(m, max_j x)        α = 2^(c m − c m')        P = ψ 2^(−c m')        l' = α l + Σ_j P        y = Σ P v / l
+
+here = (b, h, i, anchor, c, head, row, data, n, number of blocks): what all blocks of a tile share.
+"""
+
+from .common import LINES, block_layout, columns_from
+from .names import gl, jit
+
+
+@jit
+def look(block, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.constexpr):
+    """What is known of a block's columns, asked for before its scores are awaited, where every block needs it."""
+    return columns_of(block, here, BLOCK, MASKED, F) if F.USES_J else (0.0,)
+
+
+@jit
+def columns_of(block, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.constexpr):
+    """What is known of the columns of a block."""
+    j = columns_from(block * BLOCK, BLOCK)
+    inside = j < here[8] if MASKED else gl.full([1, BLOCK], True, gl.int1, block_layout(BLOCK))
+    return F.columns(here[7], here[5], here[0], here[1], j, inside)
+
+
+@jit
+def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.constexpr):
+    """(P, m', l', α) of a block; MASKED: some of its pairs are not admitted, or keys lie outside the array."""
+    b, h, i, anchor, unit, head, row, data, length, blocks = here
+    j = columns_from(block * BLOCK, BLOCK)
+    if not F.USES_J:
+        column = columns_of(block, here, BLOCK, MASKED, F)
+    product, known, at = (scores,), (head, row, column, data), (b, h, i, j, anchor)
+    if MASKED:
+        admitted = (j < length) & (blocks > 0)
+        if F.HAS_MASK:
+            admitted = admitted & F.admitted(product, known, at)
+    if F.EXPONENTIAL:
+        x = F.height(product, known, at)
+        if MASKED:
+            x = gl.where(admitted, x, -float("inf"))
+        highest = gl.maximum(m, gl.max(x, 1))
+        shift = gl.where(highest == -float("inf"), 0.0, highest * unit)
+        fade = gl.exp2(m * unit - shift)
+        p = F.weight(x, shift[:, None], product, known, at)
+        if MASKED and not F.COVERED:
+            p = gl.where(admitted, p, 0.0)
+        l = l * fade + gl.sum(p, 1)
+        m = highest
+    else:
+        fade = m
+        p = F.weight(0.0, 0.0, product, known, at)
+        if MASKED:
+            p = gl.where(admitted, p, 0.0)
+        if F.SHARED:
+            l = l + gl.sum(p, 1)
+    return p, m, l, fade
+
+
+@jit
+def begin(known, unit, SCORES: gl.constexpr, F: gl.constexpr):
+    """(m, l) before the first block: the sink is in the total, and in no sum of values."""
+    m = gl.full([LINES], -float("inf"), gl.float32, gl.SliceLayout(1, SCORES))
+    l = gl.full([LINES], 0.0, gl.float32, gl.SliceLayout(1, SCORES))
+    if F.HAS_SINK:
+        sink = gl.max(F.sink(known) + gl.zeros([LINES, 1], gl.float32, SCORES), 1)
+        if F.EXPONENTIAL:
+            m = sink / unit
+            l = gl.where(sink == -float("inf"), 0.0, 1.0)
+        else:
+            l = sink
+    return m, l
+
+
+@jit
+def finish(acc, m, l, unit, blocks, WIDE: gl.constexpr, F: gl.constexpr):
+    """y = Σ ψ v / Z, 0 where nothing is read, and log2 Z or Z."""
+    if F.SHARED:
+        z = gl.convert_layout(l, gl.SliceLayout(1, block_layout(WIDE)))[:, None]
+        y = gl.where((z != 0.0) & (blocks > 0), acc / gl.where(z == 0.0, 1.0, z), 0.0)
+    else:
+        y = gl.where(blocks > 0, acc, 0.0)
+    if F.EXPONENTIAL:
+        l = gl.where(l == 0.0, -float("inf"), gl.where(m == -float("inf"), 0.0, m * unit) + gl.log2(l))
+    return y, l

@@ -1,0 +1,172 @@
+"""One pass of the kernels, forth or back: the formula's functions, what they read, the blocks and tiles they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from ..._arrays import library
+from ...algebra.laws import Kind, kind_of
+from ...algebra.nodes import Given, Read, walk
+from ..call import Call
+from ..dropout import Dropout
+from ..operators import formula_of
+from ..vectors import is_constant
+from .blocks import Lists, lists
+from .data import packed
+from .functions import TRITON, jitted
+from .options import Options
+from .program import Program, program
+from .source import SINK, Wanted, Written, written
+from .templates import launch
+from .templates.common import INTERPRETED, Constants
+from .tilings import Tiling, tiling
+
+FUNCTIONS = (
+    "heads rows columns unit height weight admitted sink product_scales "
+    "pull_products pull_rows pull_columns pull_offsets pull_tables places"
+).split()
+
+
+REHEARSED = Tiling(64, 32)  # in the interpreter: small calls have several tiles too
+
+
+class Sizes(NamedTuple):
+    """Of a call: numbers of batches, heads, queries and keys, widths of k and q, the highest i − j, and the start."""
+
+    batch: int
+    heads: int
+    queries: int
+    keys: int
+    width: int
+    query_width: int
+    highest: int
+    is_known: int  # whether every batch starts at `first`
+    first: int
+
+
+@dataclass(frozen=True)
+class Pass:
+    """All that one run of the kernels reads."""
+
+    made: Program
+    lefts: tuple[Any, ...]
+    rights: tuple[Any, ...]
+    v: Any
+    vectors: dict[Any, Any]  # by symbol, the sink too
+    tables: dict[str, Any]
+    start: Any
+    seed: Any | None
+    sizes: Sizes
+    p: float
+    options: Options
+    wanted: frozenset[Any]  # symbols of vectors, and names of tables
+
+    @classmethod
+    def of(
+        cls, lefts: Any, rights: Any, v: Any, vectors: Any, given: Any, start: Any, seed: Any | None,
+        sizes: Sequence[int], formula: str, p: float, options: str, wanted: Sequence[bool] = (),
+    ) -> Pass:  # fmt: skip
+        """From the arguments of the operators."""
+        made = program(formula_of(formula), v.dtype != torch.float32)
+        symbols = vector_symbols(made)
+        named = (*symbols, *made.formula.ranks)
+        asked = frozenset(name for name, wants in zip(named, wanted, strict=False) if wants)
+        by_symbol, by_name = dict(zip(symbols, vectors, strict=True)), dict(zip(made.formula.ranks, given, strict=True))
+        return cls(made, tuple(lefts), tuple(rights), v, by_symbol, by_name, start, seed, Sizes(*sizes), p,
+                   Options.read(options), asked)  # fmt: skip
+
+    # -- the formula's functions ----------------------------------------------------------------------------------
+
+    @cached_property
+    def text(self) -> Written:
+        whole = frozenset(name for name, table in self.tables.items() if not table.is_floating_point())
+        exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
+        reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
+        vectors = tuple(symbol for symbol in self.made.vectors if symbol in self.wanted)
+        return written(self.made, whole, Wanted(vectors, reads), exact)
+
+    def launched(self, head: str = TRITON) -> launch.Call:
+        """The call as the host's side of the kernels sees it, its functions jitted for Triton or for Gluon."""
+        sizes, drop = self.sizes, None
+        if self.seed is not None:
+            dropout = Dropout(self.p, self.seed)
+            drop = launch.Drop(self.seed.reshape(1).long(), dropout.threshold, dropout.scale)
+        return launch.Call(
+            constants(self.made, self.text, head), self.lefts, self.rights, self.v,
+            (sizes.batch, sizes.heads, sizes.queries), self.start, self._data, precision(), drop,
+            exact=self.v.dtype == torch.float32,
+        )  # fmt: skip
+
+    @cached_property
+    def _data(self) -> tuple[Any, ...]:
+        return packed(self.made, self.text, self.vectors, self.tables, self.start, self.sizes, self.sizes.highest)
+
+    # -- blocks and tiles -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def call(self) -> Call:
+        """The call as the mask's algebra sees it: shapes, tables and positions."""
+        sizes, like = self.sizes, self.v[:, :1, :1, :1]
+        q = like.expand(sizes.batch, sizes.heads, sizes.queries, sizes.query_width)
+        k = like.expand(sizes.batch, self.v.shape[1], sizes.keys, sizes.width)
+        given = {"q": q, "k": k, "v": self.v, **self.tables}
+        first = sizes.first if sizes.is_known else None
+        return Call(self.made.formula, library(self.v), q, k, self.v, self.tables, self.start, first,
+                    (sizes.batch, sizes.heads), given, False)  # fmt: skip
+
+    def tiling(self, which: str) -> Tiling:
+        """The tiles of one kernel of Triton's: forward, rows or keys."""
+        if INTERPRETED.value:
+            return REHEARSED
+        capability = torch.cuda.get_device_capability(self.v.device)
+        width = max(16, sum(launch.padded(int(x.shape[3])) for x in self.lefts))
+        return tiling(capability, width, int(self.v.shape[3]), self.v.element_size(), which, loads(self.made))
+
+    def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
+        """The tiles that the mask lets through; None where there is no mask."""
+        return None if self.made.mask is None else lists(self.call, rows, columns, held)
+
+
+@lru_cache(maxsize=4096)
+def loads(made: Program) -> int:
+    """How many numbers a block reads for each pair: offsets, tables and masks of i and j."""
+    nodes = [node for term in made.terms for node in (term.r, term.exponent) if node is not None]
+    parts = {part for node in (*nodes, *([] if made.mask is None else [made.mask])) for part in walk(node)}
+    read = [part for part in parts if isinstance(part, Read) and kind_of(part) == Kind.FULL]
+    read += [part for part in parts if isinstance(part, Given)]
+    return len(read) + sum(kind == Kind.OFFSET for kind, _ in made.vectors.values())
+
+
+@lru_cache(maxsize=4096)
+def vector_symbols(made: Program) -> tuple[Any, ...]:
+    """The vectors that are tensors, in the order in which operators take them: the sink last."""
+    found = (s for s, (kind, node) in made.vectors.items() if not (kind == Kind.HEAD and is_constant(node)))
+    return (*found, *([] if made.formula.weight.sink is None else [SINK]))
+
+
+@lru_cache(maxsize=1024)
+def constants(made: Program, text: Written, head: str) -> Constants:
+    """The functions and flags of a formula, as a kernel is handed them."""
+    module = jitted(text, head)
+    return Constants(
+        **{name: getattr(module, name) for name in FUNCTIONS},
+        EXPONENTIAL=made.is_exponential,
+        SHARED=made.is_shared,
+        HAS_MASK=made.mask is not None,
+        HAS_SINK=made.formula.weight.sink is not None,
+        COVERED=made.is_softmax_like,
+        PRODUCTS=len(made.products),
+        ROW_PULLS=len(text.pulls["rows"]),
+        COLUMN_PULLS=len(text.pulls["columns"]),
+        USES_J=text.uses_j,
+    )
+
+
+def precision() -> str:
+    """How products of float32 are rounded, by PyTorch's own choice for its matrices."""
+    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"

@@ -1,0 +1,232 @@
+"""What a call brings to the kernel: matrices to multiply and vectors to add, made of q, k and tables by PyTorch.
+
+All of it is part of PyTorch's graph, so that the kernels know the gradients of matrices and vectors alone:
+
+    q·k            left = q                     right = k
+    qᵀ M k         left = q M                   in half precision two matrices, of high and of low digits
+    ‖q‖², 1/‖q‖    vectors of rows and columns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from ...algebra.fold import fold
+from ...algebra.laws import Kind
+from ...algebra.nodes import Pair, Read, walk
+from ..call import Call
+from ..reading import Reading
+from ..vectors import is_constant, reading
+from .program import LENGTHS, LOG2E, PRODUCT, ROW_STEP, SQUARES, Program, program
+
+ANCHOR = 128  # rows that count from one place
+MARGIN = 256  # differences beyond those of the call that a tile may touch
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tensors of one call: all that a kernel reads beside its tables."""
+
+    lefts: tuple[Any, ...]
+    rights: tuple[Any, ...]
+    vectors: dict[Any, Any]  # symbol: (B or 1, H or 1, length), or (H or 1, differences)
+    highest: int  # the difference i − j at the first place of an offset vector
+    sink: Any | None  # (B or 1, H or 1, N): log₂ of the sink where ψ is exponential
+    dropped: Any | None  # (B or 1, H or 1, N): what the logarithm of Z lost, in base 2
+
+
+def program_of(call: Call) -> Program:
+    """The inner loop of a call's formula, in its precision."""
+    return program(call.formula, call.dtype != torch.float32)
+
+
+def sides(call: Call) -> Sides:
+    """The tensors of a call, differentiable."""
+    made = program_of(call)
+    own: dict[str, Any] = {}
+    q, k = _moved(call)
+    for pair in made.products:
+        if pair.word == "cross":
+            own |= _metric_squares(call, pair, q, k)
+    named = {part.table for node in _nodes(made) for part in walk(node) if isinstance(part, Read)}
+    own |= _squares(call, q, k, named)
+    products = [_product(call, pair, q, k) for pair in made.products]
+    vectors = {symbol: _vector(call, kind, node, own) for symbol, (kind, node) in made.vectors.items()
+               if not (kind == Kind.HEAD and is_constant(node))}  # fmt: skip
+    lefts, rights = zip(*products, strict=True) if products else ((), ())
+    dropped = None if made.dropped == 0 else _rows(_own_reading(call, Kind.ROW, own), made.dropped)
+    return Sides(lefts, rights, vectors, _highest(call) + MARGIN, _sink(call, made), dropped)
+
+
+def _nodes(made: Program) -> list[Any]:
+    return [node for _, node in made.vectors.values()] + ([made.dropped] if made.dropped != 0 else [])
+
+
+# -- matrices --------------------------------------------------------------------------------------------------
+
+
+def _moved(call: Call) -> tuple[Any, Any]:
+    """q and k; where distances alone are asked for, with the keys' mean taken out, as far as digits allow."""
+    only = {pair.word for pair in call.formula.pairs} == {"sqdist"}
+    if not only or call.dtype != torch.float32 or not call.keys:
+        return call.q, call.k
+    origin = call.k.detach().mean(2, keepdim=True)
+    return call.q - origin.repeat_interleave(call.group, dim=1), call.k - origin
+
+
+def _product(call: Call, pair: Pair, q: Any, k: Any) -> tuple[Any, Any]:
+    if pair == PRODUCT:
+        return q, k
+    metric = reading(call, Kind.HEAD).metric(pair)
+    metric = metric + metric.mT if pair.word.endswith("cross") else metric
+    left = _wide(q) @ metric.to(_wide(q).dtype)
+    high = left.to(q.dtype)
+    return ((left - high).detach().to(q.dtype) if pair.word.startswith("low_") else high), k
+
+
+def _squares(call: Call, q: Any, k: Any, named: set[str]) -> dict[str, Any]:
+    """‖q‖², ‖k‖² and 1/‖q‖, 1/‖k‖ as (B, H, N, 1) and (B, H, 1, n): those that are asked for."""
+    made = {}
+    for side, x in (("q", q), ("k", _repeated(call, k))):
+        if SQUARES[side].table in named:
+            made[SQUARES[side].table] = _along(side, _wide(x).square().sum(-1, keepdim=True))
+        if LENGTHS[side].table in named:
+            made[LENGTHS[side].table] = _along(side, _inverse_length(x))
+    return made
+
+
+def _metric_squares(call: Call, pair: Pair, q: Any, k: Any) -> dict[str, Any]:
+    metric = reading(call, Kind.HEAD).metric(pair)
+    made = {}
+    for side, x in (("q", q), ("k", _repeated(call, k))):
+        wide = _wide(x)
+        square = ((wide @ metric.to(wide.dtype)) * wide).sum(-1, keepdim=True)
+        made[f"{SQUARES[side].table} {pair.metric}"] = _along(side, square)
+    return made
+
+
+def _inverse_length(x: Any) -> Any:
+    """1 / ‖x‖, and 0 for the zero vector."""
+    square = _wide(x).square().sum(-1, keepdim=True)
+    zero = square == 0
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, square).rsqrt())
+
+
+def _along(side: str, x: Any) -> Any:
+    return x if side == "q" else x.mT
+
+
+def _wide(x: Any) -> Any:
+    return x.double() if x.dtype == torch.float32 else x.float()
+
+
+def _repeated(call: Call, k: Any) -> Any:
+    return k if call.group == 1 else k.repeat_interleave(call.group, dim=1)
+
+
+# -- vectors ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OwnReading(Reading):
+    """A reading in which the vectors that q and k make are tables."""
+
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, node: Read, indices: list[Any]) -> Any:
+        return self._where_live(self.own[node.table]) if node.table in self.own else super().read(node, indices)
+
+    def pair(self, pair: Pair) -> Any:
+        """i − anchor, which `dropped` counts with."""
+        assert pair == ROW_STEP
+        return (torch.arange(self.call.queries, device=self.device) % ANCHOR)[None, None, :, None]
+
+
+def _own_reading(call: Call, kind: Kind, own: Mapping[str, Any]) -> _OwnReading:
+    part = reading(call, kind)
+    return _OwnReading(call, part.symbols, part.shape, dtype=call.xp.float64, own=own)
+
+
+def _vector(call: Call, kind: Kind, node: Any, own: Mapping[str, Any]) -> Any:
+    if not any(isinstance(part, Read) for part in walk(node)):
+        made = _fixed if call.xp.known(call.q) else _fixed.__wrapped__  # a compiler's tensors are not kept
+        return made(kind, node, _Same(call))
+    return _flat(kind, _value(_own_reading(call, kind, own), node))
+
+
+def _value(part: _OwnReading, node: Any) -> Any:
+    """The value for every place; none that is not finite, as a logarithm that no pair reads, has a gradient."""
+    with torch.no_grad():
+        found = part.array(part.real(fold(node, part)))
+    live = replace(part, live=found.isfinite(), memo={})
+    return live.array(live.real(fold(node, live, live.memo)))
+
+
+class _Same:
+    """A call that is like another if all that a vector without tables depends on is the same."""
+
+    def __init__(self, call: Call) -> None:
+        starts = call.first if call.first is not None else id(call.start)
+        self.key = (call.batch, call.heads, call.queries, call.keys, call.width, starts, call.q.device)
+        one = call.q.new_empty((1, 1, 1, 1))  # keeps no q alive
+        q, k = one.expand(call.q.shape), one.expand(call.k.shape)
+        self.call = replace(call, q=q, k=k, v=None, given={"q": q}, tables={})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(maxsize=256)
+def _fixed(kind: Kind, node: Any, same: _Same) -> Any:
+    """A vector that sizes and positions alone decide, made once."""
+    return _flat(kind, _value(_own_reading(same.call, kind, {}), node))
+
+
+def _flat(kind: Kind, value: Any) -> Any:
+    """(B or 1, H or 1, N or 1, n or 1) as (B or 1, H or 1, length), float32 and without gaps; offsets without b."""
+    value = value.reshape((1,) * (4 - value.ndim) + tuple(value.shape)).to(torch.float32)
+    flat = value.reshape(*value.shape[:2], value.shape[3 if kind == Kind.COLUMN else 2])
+    return torch.nn.functional.pad(flat[0], (MARGIN, MARGIN)) if kind == Kind.OFFSET else flat.contiguous()
+
+
+def _rows(part: _OwnReading, node: Any) -> Any:
+    value = _flat(Kind.ROW, _value(part, node))
+    return value.expand(*value.shape[:2], part.call.queries)
+
+
+def _highest(call: Call) -> int:
+    """The highest i − j of a call."""
+    first = call.first if call.first is not None else max(call.start.tolist(), default=0)
+    return first + call.queries - 1
+
+
+def _sink(call: Call, made: Program) -> Any | None:
+    """What is added to Z: its logarithm in base 2 where ψ is exponential."""
+    weight = call.formula.weight
+    if weight.sink is None:
+        return None
+    part = _own_reading(call, Kind.ROW, {})
+    if not made.is_exponential:
+        return _rows(part, weight.sink.node)
+    logs = [_log2(part, r) + float(LOG2E) * part.array(part.real(fold(a, part, part.memo)))
+            for r, a in weight.sink_terms]  # fmt: skip
+    total = logs[0]
+    for other in logs[1:]:
+        total = torch.logaddexp2(total, other)
+    flat = _flat(Kind.ROW, total)
+    return flat.expand(*flat.shape[:2], call.queries).contiguous()
+
+
+def _log2(part: _OwnReading, node: Any) -> Any:
+    return part.array(part.real(fold(node, part, part.memo))).log2()
+
+
+__all__ = ["ANCHOR", "MARGIN", "Sides", "program_of", "sides"]

@@ -1,0 +1,305 @@
+"""The backward pass, with the weights computed again: two kernels that hold what they sum, so that no sum is shared.
+
+    δ_i = dy_i · y_i − dtotal                           once for each row
+    w   = ψ / Z,  dp = dy_i · v_j,  g = (dp − δ) / Z    again for each pair; with shift = L, ψ is divided by Z already
+    dleft_i  = scale Σ_j G_ij right_j                   rows held; so is  Σ_j of what a row's own numbers receive
+    dright_j = scale Σ_i G_ij left_i,  dv_j = Σ_i w dy  keys held; so is  Σ_i of what a column's own numbers receive
+
+G, with g · ∂ψ/∂product = scale · G, is one of the formula's functions. Seven matrix products instead of five, no
+atomics: the same numbers every time. Where keys are held, blocks are transposed: [keys, rows].
+"""
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
+# ruff: noqa: RET505, RUF005 - Triton compiles what follows a return, and knows no starred tuples
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .common import (
+    admitted,
+    alls,
+    below,
+    block_at,
+    blocks,
+    column_hash,
+    dot,
+    full,
+    kept,
+    only_where,
+    plus,
+    plus_times,
+    program,
+    put,
+    put_all,
+    row_hash,
+    tile,
+    tiles,
+    times,
+    zeros,
+)
+
+# -- what both share -------------------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["sizes"])
+def row_terms(y, dy, total, dtotal, stats, sizes, F: tl.constexpr, S: tl.constexpr):
+    """stats[b, h] ← L or 1 / Z, and δ = dy · y − dtotal: the gradient of ln Z, or Z times that of Z.
+
+    A row that reads nothing, or lies outside, gets the number that makes every weight 0. In float32 also 2^(−rest),
+    where L + rest is the logarithm to twice as many digits: the rounding of a large L would be that of every weight.
+    """
+    H, N, padded = sizes
+    number, count = tl.program_id(0), padded // S.ROWS
+    first, b, h = number % count * S.ROWS, number // count // H, number // count % H
+    one = tile(y, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True).to(tl.float32)
+    other = tile(dy, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True).to(tl.float32)
+    delta, r = tl.sum(one * other, 1), first + tl.arange(0, S.ROWS)
+    place = tl.cast(b * H + h, tl.int64)
+    if F.EXPONENTIAL:
+        sums = tl.load(total + place * N + r, mask=r < N, other=-float("inf"))
+        scale = tl.where(sums == -float("inf"), float("inf"), sums)
+        sums = 1.0
+    else:
+        sums = tl.load(total + place * N + r, mask=r < N, other=0.0)
+        scale = tl.where(sums == 0, 0.0, 1.0 / tl.where(sums == 0, 1.0, sums))
+    if dtotal is not None:
+        delta -= sums * tl.load(dtotal + place * N + r, mask=r < N, other=0.0)
+    lines: tl.constexpr = 3 if S.EXACT else 2
+    tl.store(stats + lines * place * padded + r, scale)
+    tl.store(stats + (lines * place + 1) * padded + r, delta)
+    if S.EXACT:
+        far = (tl.num_programs(0) // count).to(tl.int64) * N
+        rest = tl.load(total + far + place * N + r, mask=r < N, other=0.0)
+        tl.store(stats + (lines * place + 2) * padded + r, tl.exp2(-rest))
+
+
+@triton.jit
+def upstream_tile(stats, b, h, first, AXIS: tl.constexpr, F: tl.constexpr, S: tl.constexpr):
+    """The shift, δ and the factor of a tile of rows, from what `row_terms` has left; AXIS is that of keys."""
+    if not F.SHARED:
+        return 0.0, 0.0, 1.0
+    else:
+        one, delta = stat(stats, b, h, 0, first, AXIS, S), stat(stats, b, h, 1, first, AXIS, S)
+        if not F.EXPONENTIAL:
+            return 0.0, delta, one
+        elif S.EXACT:
+            return one, delta, stat(stats, b, h, 2, first, AXIS, S)
+        else:
+            return one, delta, 1.0
+
+
+@triton.jit
+def stat(stats, b, h, line, first, AXIS: tl.constexpr, S: tl.constexpr):
+    """One line of `stats` for a tile of rows."""
+    if isinstance(stats, tl.tensor_descriptor):
+        found = stats.load([b, h, line, first]).reshape([S.ROWS])
+    else:
+        pointer, by_batch, by_head, by_line, _ = stats
+        place = tl.cast(b, tl.int64) * by_batch + tl.cast(h, tl.int64) * by_head + first
+        found = tl.load(pointer + place + line * by_line + tl.arange(0, S.ROWS))
+    return tl.expand_dims(found, AXIS)
+
+
+@triton.jit
+def weights_again(product, known, at, up, dp, keeps, drop, F: tl.constexpr, S: tl.constexpr, LIKE: tl.constexpr):
+    """x, w (what dropout leaves of it) and g of a block."""
+    shift, delta, inverse = up
+    x, g = 0.0, dp
+    if F.EXPONENTIAL:
+        x = full(F.height(product, known, at), LIKE)
+    w = full(F.weight(x, shift, product, known, at), LIKE)
+    if S.DROPS:
+        w, g = tl.where(keeps, w * drop[2], 0.0), tl.where(keeps, g * drop[2], 0.0)
+    if F.SHARED:
+        g = g - delta
+        if S.EXACT or not F.EXPONENTIAL:
+            w, g = w * inverse, g * inverse
+    return x, w, g
+
+
+@triton.jit
+def vectors(COUNT: tl.constexpr, SIZE: tl.constexpr):
+    """Empty sums, one vector each."""
+    found = ()
+    for _ in tl.static_range(COUNT):
+        found = found + (tl.zeros([SIZE], tl.float32),)
+    return found
+
+
+@triton.jit
+def plus_sums(totals, pulls):
+    """total + Σ of each pull over the axis that the kernel does not hold."""
+    found = ()
+    for p in tl.static_range(len(totals)):
+        found = found + (totals[p] + tl.sum(pulls[p], 1),)
+    return found
+
+
+@triton.jit
+def put_sums(pointer, sums, place, index, length):
+    """(b, h, p, index) ← sums[p]; `place` counts (b, h)."""
+    for p in tl.static_range(len(sums)):
+        row = (place * len(sums) + p).to(tl.int64) * length
+        tl.store(pointer + row + index, sums[p], mask=index < length)
+
+
+# -- rows held -------------------------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["lists", "sizes", "drop"])
+def rows_backward(
+    left0, left1, left2, right0, right1, right2, v, dy, dleft0, dleft1, dleft2, stats, row_sums,
+    start, data, lists, sizes, drop, F: tl.constexpr, S: tl.constexpr,
+):  # fmt: skip
+    """dleft of one tile of rows, and the sums of its row terms."""
+    H, N, n = sizes
+    b, h, t = program(lists, tl.cdiv(N, S.ROWS), H, S)
+    first = t * S.ROWS
+    lefts = tiles((left0, left1, left2)[: F.PRODUCTS], b, h, first, N, S.ROWS, S, True)
+    rights = (right0, right1, right2)[: F.PRODUCTS]
+    dys = tile(dy, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True)
+    r, begins = first + tl.arange(0, S.ROWS)[:, None], tl.load(start + b).to(tl.int32)
+    i, anchor = begins + r, begins + first // 128 * 128
+    head = F.heads(data, b, h)
+    row = F.rows(data, head, b, h, r, r < N)
+    up = upstream_tile(stats, b, h, first, 1, F, S)
+    drops = row_hash(drop, b, h, i) if S.DROPS else 0
+    held = (lefts, dys, up, head, row, drops, b, h, r, i, anchor)
+
+    accs, sums = zeros(S.ROWS, S), vectors(F.ROW_PULLS, S.ROWS)
+    listed, some, count = blocks(lists, b, h, t, n, S.COLUMNS, F, S)
+    block = block_at(listed, 0, count, S)
+    for step in tl.range(0, some):
+        ahead = block_at(listed, step + 1, count, S)
+        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True)
+        block = ahead
+    for step in tl.range(some, count):
+        ahead = block_at(listed, step + 1, count, S)
+        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, False)
+        block = ahead
+
+    dlefts = (dleft0, dleft1, dleft2)[: F.PRODUCTS]
+    put_all(dlefts, accs, F.product_scales((head, row, (0.0,), data)), b, h, first, N, S.ROWS, S)
+    put_sums(row_sums, sums, b * H + h, first + tl.arange(0, S.ROWS), N)
+
+
+@triton.jit
+def keys_taken_in(
+    accs, sums, block, held, rights, v, data, N, n, drop, F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr
+):
+    """The sums of a tile of rows with one more block of keys."""
+    lefts, dys, up, head, row, drops, b, h, r, i, anchor = held
+    first, group = block * S.COLUMNS, h // S.GROUP
+    j = first + tl.arange(0, S.COLUMNS)[None, :]
+    keys = tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED)
+    values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
+    product, dp = times(lefts, keys, S), dot(dys, values.T, None, S)
+    known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
+    at = (b, h, i, j, anchor)
+    keeps = kept(drop, drops, column_hash(drop, j)) if S.DROPS else 0
+    x, _, g = weights_again(product, known, at, up, dp, keeps, drop, F, S, [S.ROWS, S.COLUMNS])
+    gs, pulls = (), ()
+    if F.PRODUCTS > 0:
+        gs = alls(F.pull_products(g, x, up[0], product, known, at), [S.ROWS, S.COLUMNS])
+    if F.ROW_PULLS > 0:
+        pulls = alls(F.pull_rows(g, x, up[0], product, known, at), [S.ROWS, S.COLUMNS])
+    if MASKED:
+        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.ROWS, S.COLUMNS])
+        gs, pulls = only_where(truth, gs), only_where(truth, pulls)
+    return plus_times(accs, gs, keys, S, MASKED), plus_sums(sums, pulls)
+
+
+# -- keys held -------------------------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["lists", "sizes", "drop"])
+def keys_backward(
+    left0, left1, left2, right0, right1, right2, v, dy, dright0, dright1, dright2, dv, stats, column_sums,
+    start, data, lists, sizes, drop, F: tl.constexpr, S: tl.constexpr,
+):  # fmt: skip
+    """dright and dv of one tile of keys, and the sums of its column terms, over the query heads of its group."""
+    H, N, n = sizes
+    b, group, t = program(lists, tl.cdiv(n, S.COLUMNS), H // S.GROUP, S)
+    first = t * S.COLUMNS
+    keys = tiles((right0, right1, right2)[: F.PRODUCTS], b, group, first, n, S.COLUMNS, S, True)
+    lefts = (left0, left1, left2)[: F.PRODUCTS]
+    values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, True)
+    j, begins = first + tl.arange(0, S.COLUMNS)[:, None], tl.load(start + b).to(tl.int32)
+    drops = column_hash(drop, j) if S.DROPS else 0
+
+    accs, dvs = zeros(S.COLUMNS, S), tl.zeros([S.COLUMNS, S.VALUE_PADDED], tl.float32)
+    for member in tl.range(0, S.GROUP):
+        h = group * S.GROUP + member
+        head = F.heads(data, b, h)
+        column = F.columns(data, head, b, h, j, j < n)
+        held = (keys, values, head, column, drops, b, h, j, begins)
+        sums = vectors(F.COLUMN_PULLS, S.COLUMNS)
+        listed, some, count = blocks(lists, b, h, t, N, S.ROWS, F, S)
+        block = block_at(listed, 0, count, S)
+        for step in tl.range(0, some):
+            ahead = block_at(listed, step + 1, count, S)
+            accs, dvs, sums = rows_taken_in(
+                accs, dvs, sums, block, held, lefts, dy, stats, data, N, n, drop, F, S, True
+            )
+            block = ahead
+        for step in tl.range(some, count):
+            ahead = block_at(listed, step + 1, count, S)
+            accs, dvs, sums = rows_taken_in(
+                accs, dvs, sums, block, held, lefts, dy, stats, data, N, n, drop, F, S, False
+            )
+            block = ahead
+        put_sums(column_sums, sums, b * H + h, first + tl.arange(0, S.COLUMNS), n)
+
+    drights = (dright0, dright1, dright2)[: F.PRODUCTS]
+    put_all(drights, accs, last_scales(data, b, group, F, S), b, group, first, n, S.COLUMNS, S)
+    put(dv, dvs, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED)
+
+
+@triton.jit
+def rows_taken_in(
+    accs, dvs, sums, block, held, lefts, dy, stats, data, N, n, drop,
+    F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    """The sums of a tile of keys with one more block of rows."""
+    keys, values, head, column, drops, b, h, j, begins = held
+    first = block * S.ROWS
+    r = first + tl.arange(0, S.ROWS)[None, :]
+    i, anchor, inside = begins + r, begins + first // 128 * 128, below(r, N, MASKED)
+    queries = tiles(lefts, b, h, first, N, S.ROWS, S, MASKED)
+    dys = tile(dy, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, MASKED)
+    product, dp = times(keys, queries, S), dot(values, dys.T, None, S)
+    known = (head, F.rows(data, head, b, h, r, inside), column, data)
+    at = (b, h, i, j, anchor)
+    up = upstream_tile(stats, b, h, first, 0, F, S)
+    keeps = kept(drop, row_hash(drop, b, h, i), drops) if S.DROPS else 0
+    x, w, g = weights_again(product, known, at, up, dp, keeps, drop, F, S, [S.COLUMNS, S.ROWS])
+    gs, pulls = (), ()
+    if F.PRODUCTS > 0:
+        gs = alls(F.pull_products(g, x, up[0], product, known, at), [S.COLUMNS, S.ROWS])
+    if F.COLUMN_PULLS > 0:
+        pulls = alls(F.pull_columns(g, x, up[0], product, known, at), [S.COLUMNS, S.ROWS])
+    if MASKED:
+        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.COLUMNS, S.ROWS])
+        w, gs, pulls = tl.where(truth, w, 0.0), only_where(truth, gs), only_where(truth, pulls)
+    if S.GROUP > 1:  # heads of one group may differ in their scales
+        gs = scaled(gs, F.product_scales(known))
+    return plus_times(accs, gs, queries, S, MASKED), plus(dvs, w, dys, S, MASKED), plus_sums(sums, pulls)
+
+
+@triton.jit
+def scaled(xs, scales):
+    found = ()
+    for p in tl.static_range(len(xs)):
+        found = found + (xs[p] * scales[p],)
+    return found
+
+
+@triton.jit
+def last_scales(data, b, group, F: tl.constexpr, S: tl.constexpr):
+    """What the sums of a group are multiplied by at the end: the scales of its only head, otherwise 1."""
+    scales = F.product_scales((F.heads(data, b, group * S.GROUP), (0.0,), (0.0,), data))
+    found = ()
+    for p in tl.static_range(len(scales)):
+        found = found + (scales[p] if S.GROUP == 1 else 1.0,)
+    return found

@@ -1,0 +1,134 @@
+"""The forward pass: a program holds a tile of rows and reads blocks of keys.
+
+    exponential   m' = max(m, max_j x)     shift = c m'     p = ψ 2^(−shift)     α = 2^(c m − shift)
+                  l ← α l + Σ_j p          y ← α y + Σ_j p v_j                   L = c m + log₂ l
+    shared        p = ψ                    l ← l + Σ_j p                         y ← y + Σ_j p v_j
+    each          p = ψ                                                          y ← y + Σ_j p v_j
+
+and y / l at the end where weights are shared. x, ψ, c and the mask are the formula's functions. Blocks that the mask
+or the end of an array cuts come first; the others pay nothing for either.
+"""
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .common import (
+    admitted,
+    below,
+    block_at,
+    blocks,
+    column_hash,
+    full,
+    kept,
+    plus,
+    program,
+    put,
+    row_hash,
+    tile,
+    tiles,
+    times,
+    whole_and_rest,
+)
+
+
+@triton.jit(do_not_specialize=["lists", "sizes", "drop"])
+def forward(
+    left0, left1, left2, right0, right1, right2, v, y, total, start, data, lists, sizes, drop,
+    F: tl.constexpr, S: tl.constexpr,
+):  # fmt: skip
+    """y and the totals of one tile of rows."""
+    H, N, n = sizes
+    b, h, t = program(lists, tl.cdiv(N, S.ROWS), H, S)
+    lefts = tiles((left0, left1, left2)[: F.PRODUCTS], b, h, t * S.ROWS, N, S.ROWS, S, True)
+    rights = (right0, right1, right2)[: F.PRODUCTS]
+    r = t * S.ROWS + tl.arange(0, S.ROWS)[:, None]
+    first = tl.load(start + b).to(tl.int32)
+    i, anchor = first + r, first + t * S.ROWS // 128 * 128
+    head = F.heads(data, b, h)
+    row = F.rows(data, head, b, h, r, r < N)
+    drops = row_hash(drop, b, h, i) if S.DROPS else 0
+    held = (lefts, head, row, drops, b, h, r, i, anchor)
+
+    c, m, l = beginning((head, row, (0.0,), data), F, S)
+    acc = tl.zeros([S.ROWS, S.VALUE_PADDED], tl.float32)
+    listed, some, count = blocks(lists, b, h, t, n, S.COLUMNS, F, S)
+    block = block_at(listed, 0, count, S)
+    for step in tl.range(0, some):
+        ahead = block_at(listed, step + 1, count, S)  # read a step before it is needed
+        m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, True)
+        block = ahead
+    for step in tl.range(some, count):
+        ahead = block_at(listed, step + 1, count, S)
+        m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, False)
+        block = ahead
+
+    if F.SHARED:
+        empty = l == 0
+        divisor = tl.where(empty, 1.0, l)
+        acc = acc * tl.where(empty, 0.0, 1.0 / divisor)[:, None]
+        sums = l
+        if F.EXPONENTIAL:
+            sums, rest = whole_and_rest(c * m, tl.log2(divisor), empty)
+        rows = t * S.ROWS + tl.arange(0, S.ROWS)
+        place = total + (b * H + h).to(tl.int64) * N + rows
+        tl.store(place, sums, mask=rows < N)
+        if S.EXACT:
+            tl.store(place + (tl.num_programs(0) // tl.cdiv(N, S.ROWS)).to(tl.int64) * N, rest, mask=rows < N)
+    if S.DROPS:
+        acc = acc * drop[2]
+    put(y, acc, b, h, t * S.ROWS, N, S.ROWS, S.VALUE, S.VALUE_PADDED)
+
+
+@triton.jit
+def beginning(known, F: tl.constexpr, S: tl.constexpr):
+    """c, and m and l of rows that have read nothing but the sink."""
+    c = F.unit(known) if F.EXPONENTIAL else 1.0
+    m = tl.full([S.ROWS], -float("inf"), tl.float32)
+    l = tl.zeros([S.ROWS], tl.float32)
+    if F.HAS_SINK:
+        sink = tl.reshape(full(F.sink(known), [S.ROWS, 1]), [S.ROWS])
+        if F.EXPONENTIAL:
+            m = sink / c
+            l = tl.where(sink == -float("inf"), 0.0, 1.0)
+        else:
+            l = l + sink
+    return c, m, l
+
+
+@triton.jit
+def taken_in(
+    m, l, acc, c, block, held, rights, v, data, N, n, drop, F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr
+):
+    """m, l and Σ p v with one more block of keys."""
+    lefts, head, row, drops, b, h, r, i, anchor = held
+    first, group = block * S.COLUMNS, h // S.GROUP
+    j = first + tl.arange(0, S.COLUMNS)[None, :]
+    product = times(lefts, tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED), S)
+    known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
+    at = (b, h, i, j, anchor)
+    if MASKED:
+        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.ROWS, S.COLUMNS])
+
+    if F.EXPONENTIAL:
+        x = full(F.height(product, known, at), [S.ROWS, S.COLUMNS])
+        if MASKED:
+            x = tl.where(truth, x, -float("inf"))
+        highest = tl.maximum(m, tl.max(x, 1))
+        shift = tl.where(highest == -float("inf"), 0.0, c * highest)  # of a row that has read nothing yet
+        p = full(F.weight(x, shift[:, None], product, known, at), [S.ROWS, S.COLUMNS])
+        alpha = tl.exp2(c * m - shift)
+        m, l, acc = highest, l * alpha, acc * alpha[:, None]
+    else:
+        p = full(F.weight(0.0, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
+    if MASKED and not (F.EXPONENTIAL and F.COVERED):
+        p = tl.where(truth, p, 0.0)
+    if F.SHARED:
+        l = l + tl.sum(p, 1)
+    if S.DROPS:
+        p = tl.where(kept(drop, drops, column_hash(drop, j)), p, 0.0)
+
+    values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
+    return m, l, plus(acc, p, values, S, MASKED)

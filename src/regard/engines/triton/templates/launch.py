@@ -1,0 +1,275 @@
+"""The host's side of the kernels: tensors in, tensors out. It knows sizes and strides, and nothing of the formula.
+
+forward(call, lists, tiling)   → y (B, H, N, E), total (B, H, N)
+backward(call, …)              → dlefts, drights, dv, and sums of row terms (B, H, N) and of column terms (B, H, n)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from ..tilings import Tiling
+from . import backward as back
+from . import forward as ahead
+from .common import INTERPRETED, Constants
+
+PRODUCTS = 3  # that a kernel has arguments for
+FAR = 2**31 // 256  # a stride from which offsets inside a tile need more than 32 bits
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Dropout: a seed on the device (int64, one number), the threshold of the hash, 1 / (1 − p)."""
+
+    seed: Any
+    threshold: int
+    scale: float
+
+
+@dataclass(frozen=True)
+class Call:
+    """What every kernel of a call reads."""
+
+    formula: Constants  # the functions and flags
+    lefts: tuple[Any, ...]  # (B, H, N, D) of each product
+    rights: tuple[Any, ...]  # (B, G, n, D)
+    v: Any  # (B, G, n, E)
+    shape: tuple[int, int, int]  # B, H, N
+    start: Any  # (B) int64: the position of the first query
+    data: tuple[Any, ...] = ()
+    precision: str = "ieee"  # of products in float32; or "tf32", "tf32x3"
+    drop: Drop | None = None
+    descriptors: bool | None = None  # None: where the chip has them
+    exact: bool = False  # for float32: L is kept to twice as many digits, so that weights are as exact going back
+
+    @property
+    def group(self) -> int:
+        return self.shape[1] // int(self.v.shape[1])
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return self.shape[1], self.shape[2], int(self.v.shape[2])
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Of the sides of each product, of v, and the sums that vectors of rows and of columns receive, each (B, H, ·)."""
+
+    lefts: tuple[Any, ...]
+    rights: tuple[Any, ...]
+    v: Any
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+
+
+# -- the passes ------------------------------------------------------------------------------------------------
+
+
+def forward(call: Call, lists: Any | None, tiling: Tiling) -> tuple[Any, Any | None]:
+    """y, and L = log₂ Z or Z of each row; None where no weight is shared."""
+    (_, heads, rows), width = call.shape, int(call.v.shape[3])
+    y = _rows_like(call, width, call.v.dtype)
+    total = totals(call)
+    _launch(
+        ahead.forward, rows, tiling.rows, heads, call, lists, tiling,
+        *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _plain(y), total,
+    )  # fmt: skip
+    return y, total
+
+
+def totals(call: Call) -> Any | None:
+    """Room for L or Z, (B, H, N), or for L and what its rounding left, (2, B, H, N)."""
+    return _numbers(call, *(2,) * is_exact(call), *call.shape) if call.formula.SHARED else None
+
+
+def is_exact(call: Call) -> bool:
+    return call.exact and bool(call.formula.EXPONENTIAL)
+
+
+def backward(
+    call: Call, stats: Any | None, dy: Any, lists: tuple[Any | None, Any | None], tilings: tuple[Tiling, Tiling]
+) -> Gradients:
+    """The gradients, from what `row_stats` left of the forward pass.
+
+    Lists and tilings are of the kernel that holds rows and of the one that holds keys, in this order.
+    """
+    dlefts, rows = _of_rows(call, stats, dy, lists[0], tilings[0])
+    drights, dv, columns = _of_keys(call, stats, dy, lists[1], tilings[1])
+    return Gradients(dlefts, drights, dv, rows, columns)
+
+
+def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None) -> Any | None:
+    """L or 1 / Z, and δ, (B, H, 2, N rounded up to whole tiles); None where no weight is shared.
+
+    y and total of the forward pass, dy, and the gradient of ln Z (or of Z), (B, H, N). A third line is 2^(−rest).
+    """
+    if total is None:
+        return None
+    batch, heads, rows = call.shape
+    room, tiling = triton.cdiv(rows, 128) * 128, Tiling(64, 64)
+    stats = _numbers(call, batch, heads, 2 + is_exact(call), room)
+    sums = None if dtotal is None else dtotal.float().contiguous()
+    back.row_terms[(batch * heads * room // tiling.rows,)](
+        _plain(y), _plain(_near(dy)), total, sums, stats, (heads, rows, room), call.formula,
+        _constants(call, None, tiling), num_warps=4,
+    )  # fmt: skip
+    return stats
+
+
+def _of_rows(
+    call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    (batch, heads, rows), pulls = call.shape, int(call.formula.ROW_PULLS)
+    dlefts = tuple(torch.empty_like(_near(x)) for x in call.lefts)
+    sums = _numbers(call, batch, heads, pulls, rows)
+    if dlefts or pulls:
+        _launch(
+            back.rows_backward, rows, tiling.rows, heads, call, lists, tiling,
+            *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _matrix(dy, tiling.rows, call),
+            *_three([_plain(x) for x in dlefts]), _stats(stats, tiling, call), sums,
+        )  # fmt: skip
+    return dlefts, sums.unbind(2)
+
+
+def _of_keys(
+    call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
+) -> tuple[tuple[Any, ...], Any, tuple[Any, ...]]:
+    (batch, heads, _), pulls, keys = call.shape, int(call.formula.COLUMN_PULLS), int(call.v.shape[2])
+    drights, dv = tuple(torch.empty_like(_near(x)) for x in call.rights), torch.empty_like(_near(call.v))
+    sums = _numbers(call, batch, heads, pulls, keys)
+    _launch(
+        back.keys_backward, keys, tiling.columns, heads // call.group, call, lists, tiling,
+        *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _matrix(dy, tiling.rows, call),
+        *_three([_plain(x) for x in drights]), _plain(dv), _stats(stats, tiling, call), sums,
+    )  # fmt: skip
+    return drights, dv, sums.unbind(2)
+
+
+# -- arguments of a kernel -------------------------------------------------------------------------------------
+
+
+def _launch(
+    kernel: Any, length: int, size: int, heads: int, call: Call, lists: Any | None, tiling: Tiling, *matrices: Any
+) -> None:
+    """Run a kernel with one program for each tile of each (b, head)."""
+    grid = (triton.cdiv(length, size) * heads * call.shape[0],)
+    drop = None if call.drop is None else (call.drop.seed, call.drop.threshold, call.drop.scale)
+    kernel[grid](
+        *matrices, call.start, call.data or (0,), _listed(lists), call.sizes, drop, call.formula,
+        _constants(call, lists, tiling), num_warps=tiling.warps, num_stages=tiling.stages,
+        enable_fp_fusion=not is_exact(call),
+    )  # fmt: skip
+
+
+def _constants(call: Call, lists: Any | None, tiling: Tiling) -> Constants:
+    widths = tuple(int(x.shape[3]) for x in call.rights)
+    drops = call.drop is not None
+    flags = lists is not None, drops, is_exact(call)
+    return _sized(tiling, widths, int(call.v.shape[3]), call.group, call.precision, *flags)
+
+
+@lru_cache(maxsize=4096)
+def _sized(
+    tiling: Tiling, widths: tuple[int, ...], value: int, group: int, precision: str, listed: bool, drops: bool,
+    exact: bool,
+) -> Constants:  # fmt: skip
+    return Constants(
+        ROWS=tiling.rows,
+        COLUMNS=tiling.columns,
+        WIDTHS=widths,
+        PADDED=tuple(map(padded, widths)),
+        VALUE=value,
+        VALUE_PADDED=padded(value),
+        GROUP=group,
+        LISTED=listed,
+        DROPS=drops,
+        EXACT=exact,
+        PRECISION=precision,
+    )
+
+
+def padded(width: int) -> int:
+    """The width of a tile: a power of two, and 16 at least."""
+    return max(16, int(triton.next_power_of_2(width)))
+
+
+def _listed(lists: Any | None) -> tuple[Any, ...] | None:
+    """Pointers to lists, and the rows of a list from one batch to the next, from one head to the next."""
+    if lists is None:
+        return None
+    batch, heads, tiles, width = lists.indices.shape
+    by_batch, by_head = tiles * heads if batch > 1 else 0, tiles if heads > 1 else 0
+    return lists.indices.contiguous(), lists.counts.contiguous(), lists.order, by_batch, by_head, width
+
+
+# -- matrices --------------------------------------------------------------------------------------------------
+
+
+def _sides(call: Call, tiling: Tiling) -> tuple[Any, ...]:
+    lefts = _three([_matrix(x, tiling.rows, call) for x in call.lefts])
+    return (*lefts, *_three([_matrix(x, tiling.columns, call) for x in call.rights]))
+
+
+def _three(matrices: Sequence[Any]) -> tuple[Any, ...]:
+    return (*matrices, *(None,) * (PRODUCTS - len(matrices)))
+
+
+def _matrix(x: Any, size: int, call: Call) -> Any:
+    """A descriptor of tiles of `size` rows where the copy engine can read them, otherwise pointer and strides."""
+    if not _described(x, call):
+        return _plain(_near(x))
+    strides = [step if count > 1 else 16 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
+    return TensorDescriptor(x, list(x.shape), [*strides, 1], [1, 1, size, padded(x.shape[3])])
+
+
+def _stats(stats: Any | None, tiling: Tiling, call: Call) -> Any:
+    if stats is None or not _described(stats, call):
+        return None if stats is None else _plain(stats)
+    return TensorDescriptor(stats, list(stats.shape), list(stats.stride()), [1, 1, 1, tiling.rows])
+
+
+def _described(x: Any, call: Call) -> bool:
+    return bool(has_descriptors(x.device) if call.descriptors is None else call.descriptors) and _is_aligned(x)
+
+
+def _plain(x: Any) -> tuple[Any, ...]:
+    """Pointer and strides."""
+    steps = [step if count > 1 else 0 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
+    return (x, *steps, x.stride(3))
+
+
+def _near(x: Any) -> Any:
+    """x, copied where its rows or columns lie so far apart that offsets inside a tile would wrap."""
+    return x if max(x.stride()[2:]) < FAR else x.contiguous()
+
+
+def _is_aligned(x: Any) -> bool:
+    """Whether rows begin at multiples of 16 bytes, none twice, and their numbers lie side by side."""
+    steps = [step * x.element_size() for count, step in zip(x.shape[:3], x.stride()[:3], strict=True) if count > 1]
+    return x.stride(3) == 1 and x.data_ptr() % 16 == 0 and all(step > 0 and step % 16 == 0 for step in steps)
+
+
+@lru_cache
+def has_descriptors(device: torch.device) -> bool:
+    """Whether the chip copies tiles by descriptor: from Hopper on."""
+    return not INTERPRETED.value and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def _rows_like(call: Call, width: int, dtype: Any) -> Any:
+    """Room for a matrix of rows, (B, H, N, width), its axes ordered in memory as those of the first left side."""
+    batch, heads, rows = call.shape
+    made: Any = {"dtype": dtype, "device": call.v.device}
+    if call.lefts and call.lefts[0].stride(1) < call.lefts[0].stride(2):
+        return torch.empty((batch, rows, heads, width), **made).transpose(1, 2)
+    return torch.empty((batch, heads, rows, width), **made)
+
+
+def _numbers(call: Call, *shape: int) -> Any:
+    return torch.empty(shape, dtype=torch.float32, device=call.v.device)

@@ -1,0 +1,318 @@
+"""`triton` is the equation in one kernel: every formula, forward and backward, in Triton's interpreter or on a GPU."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+
+import regard as rg
+from agreement import CALL, TROUBLE
+from fused import DEVICE, INTERPRETED, agrees, needs_triton, tensors
+from regard import causal, dot, h, i, j, relu, share, sigmoid, sqrt, table, tanh, zoo
+from regard.engines.triton import functions
+from regard.engines.triton.program import program
+from regard.engines.triton.source import written
+from regard.example import example
+from strategies import Case, cases
+
+pytestmark = needs_triton
+
+LEAVES = tuple("qkv")
+
+
+def streams(attention: rg.Attention) -> bool:
+    weight = attention.weight
+    return weight.among is None and (weight.over is None or weight.over == j)
+
+
+@settings(max_examples=8 if INTERPRETED else 200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(cases())
+def test_is_the_equation(case: Case) -> None:
+    assume(streams(case.attention))
+    agrees(case.attention, *(CALL[name] for name in (*LEAVES, "dy")), **case.tables(CALL))
+
+
+@pytest.mark.parametrize("attention", TROUBLE, ids=repr)
+def test_what_is_undefined_where_no_one_reads_spoils_nothing(attention: rg.Attention) -> None:
+    q, k, v, dy = (CALL[name] for name in (*LEAVES, "dy"))
+    agrees(attention, 0.1 * q, k, v, dy, **{name: CALL[name] for name in attention.ranks})  # relu(s)⁶ stays small
+
+
+@pytest.mark.parametrize("name", zoo.ENTRIES)
+def test_zoo(name: str) -> None:
+    attention = zoo.ENTRIES[name].formula
+    if not streams(attention):
+        pytest.skip(f"{attention!r} is not shared over keys")
+    call = example(attention, batch=1, heads=2, n=37, width=7)
+    dy = np.random.default_rng(1).standard_normal(call.v.shape)
+    agrees(attention, call.q, call.k, call.v, dy, **call.tables)
+
+
+# -- shapes and layouts ----------------------------------------------------------------------------------------
+
+ALIBI = rg.Attention(score=dot / sqrt(rg.d) - 2 ** (-8 * (h + 1) / rg.H) * (i - j), mask=causal)
+SHAPES = {
+    "one pair": (1, 1, 1, 1, 1, 3, 5),
+    "17 of 127": (2, 2, 2, 17, 127, 16, 16),
+    "129 of 129": (1, 1, 1, 129, 129, 8, 24),
+    "groups of 3": (1, 6, 2, 33, 47, 40, 12),
+    "more queries": (1, 2, 1, 65, 31, 5, 7),
+}
+
+
+def random(*shape: int) -> Any:
+    return np.random.default_rng(len(shape) + sum(shape)).standard_normal(shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "attention",
+    [rg.Attention(), ALIBI, rg.Attention(weight=sigmoid), rg.Attention(weight=share(lambda s: relu(s) ** 2))],
+    ids=["softmax", "alibi", "sigmoid", "relu²"],
+)
+def test_lengths_that_are_no_multiple_of_anything(attention: rg.Attention, shape: str) -> None:
+    batch, heads, groups, queries, keys, width, values = SHAPES[shape]
+    arrays = (
+        random(batch, heads, queries, width), random(batch, groups, keys, width), random(batch, groups, keys, values),
+        random(batch, heads, queries, values),
+    )  # fmt: skip
+    agrees(attention, *arrays, start=0 if queries > keys else None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "attention", [ALIBI, rg.Attention(score=30 * tanh(dot / sqrt(rg.d) / 30)), rg.Attention(score=-rg.sqdist / 2),
+                  rg.Attention(weight=sigmoid), rg.Attention(score=dot(table("M")) / rg.d)], ids=repr,
+)  # fmt: skip
+def test_half_precision(attention: rg.Attention, dtype: Any) -> None:
+    arrays = [random(2, 2, 41, 16), random(2, 2, 53, 16), random(2, 2, 53, 16), random(2, 2, 41, 16)]
+    tables = {"M": random(16, 16)} if attention.ranks else {}
+    agrees(attention, *arrays, dtype=dtype, **tables)
+
+
+def test_heads_last_but_one_without_a_copy() -> None:
+    q, k, v, dy = (tensors(random(2, 43, 3, 16)).transpose(1, 2) for _ in range(4))
+    expected = ALIBI(*(x.contiguous() for x in (q, k, v)), engine="triton")
+    found = ALIBI(q, k, v, engine="triton")
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    assert found.transpose(1, 2).is_contiguous()
+    one = ALIBI.vjp(q, k, v, dy, engine="triton")
+    other = ALIBI.vjp(*(x.contiguous() for x in (q, k, v, dy)), engine="triton")
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+def test_nothing_outside_the_arrays_is_read_or_written() -> None:
+    """Arrays cut out of larger ones that hold NaN, with odd strides."""
+    frames = [torch.full((2, 3, 50, 19), float("nan"), device=DEVICE) for _ in range(4)]
+    q, k, v, dy = (frame[:1, 1:, 3:44, 2:15] for frame in frames)
+    for x in (q, k, v, dy):
+        x.copy_(tensors(random(1, 2, 41, 13)))
+    y = ALIBI(q, k, v, engine="triton")
+    assert y.isfinite().all()
+    for gradient in ALIBI.vjp(q, k, v, dy, engine="triton"):
+        assert gradient.isfinite().all()
+    for frame in frames:
+        assert frame.isnan().sum() == frame.numel() - 2 * 41 * 13
+
+
+# -- what a call may ask for -----------------------------------------------------------------------------------
+
+
+def test_batches_that_start_apart() -> None:
+    arrays = [random(3, 2, 5, 8), random(3, 2, 61, 8), random(3, 2, 61, 8), random(3, 2, 5, 8)]
+    agrees(ALIBI, *arrays, start=np.array([0, 31, 56]))
+
+
+@pytest.mark.parametrize(
+    "attention", [ALIBI, rg.Attention(score=-rg.sqdist), rg.Attention(weight=share(rg.exp, sink=2), mask=j < i),
+                  rg.Attention(weight=share(relu))], ids=repr,
+)  # fmt: skip
+def test_totals_and_their_gradients(attention: rg.Attention) -> None:
+    leaves = {engine: [tensors(random(1, 2, 37, 8)[..., s:]).requires_grad_() for s in (0, 0, 0)]
+              for engine in ("triton", "dense")}  # fmt: skip
+    found = {engine: attention(*given_, engine=engine, totals=True) for engine, given_ in leaves.items()}
+    torch.testing.assert_close(found["triton"][1], found["dense"][1], rtol=1e-5, atol=1e-5)
+    for engine, (y, totals) in found.items():
+        (y.sum() + (totals.where(totals.isfinite(), torch.zeros(())) * 0.7).sum()).backward()
+        assert all(leaf.grad.isfinite().all() for leaf in leaves[engine])
+    for one, other in zip(*leaves.values(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_drops_what_every_engine_drops() -> None:
+    q, k, v, dy = (tensors(random(2, 2, 37, 8) + place) for place in range(4))
+    for attention in (ALIBI, rg.Attention(weight=sigmoid)):
+        options = {"dropout": 0.3, "seed": 5}
+        found, expected = (attention(q, k, v, engine=engine, **options) for engine in ("triton", "dense"))
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        one, other = (attention.vjp(q, k, v, dy, engine=engine, **options) for engine in ("triton", "dense"))
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_are_the_same_bits_every_time() -> None:
+    attention = rg.Attention(score=dot + table("bias")[h, i - j + 64] + table("full")[h, i, j])
+    tables = {"bias": tensors(random(2, 130)), "full": tensors(random(2, 61, 61))}
+    arrays = [tensors(random(2, 2, 61, 8) + place) for place in range(4)]
+    one, other = (attention.vjp(*arrays, engine="triton", **tables) for _ in range(2))
+    for a, b in zip([*one, *one.tables.values()], [*other, *other.tables.values()], strict=True):
+        assert torch.equal(a, b)
+
+
+PLACES = rg.Attention(score=dot + table("pairs")[table("ids")[i], table("ids")[j]])
+
+
+def test_places_that_only_atomics_can_sum_are_asked_for() -> None:
+    arrays = [tensors(random(1, 2, 19, 8)) for _ in range(4)]
+    tables = {"pairs": tensors(random(5, 5)), "ids": torch.arange(19, device=DEVICE) % 5}
+    with pytest.raises(rg.EngineError, match=r"pairs: its gradient .*fused\(atomics=True\)"):
+        PLACES.vjp(*arrays, engine="triton", **tables)
+    expected = PLACES.vjp(*arrays, engine="dense", **tables)
+    with rg.fused(atomics=True):
+        found = PLACES.vjp(*arrays, engine="triton", **tables)
+    torch.testing.assert_close(found["pairs"], expected["pairs"], rtol=1e-4, atol=1e-4)
+
+
+def test_a_table_of_differences_under_a_factor_of_the_batch() -> None:
+    attention = rg.Attention(weight=sigmoid, score=dot + table("scale")[rg.b] * table("bias")[h, i - j + 40])
+    arrays = [random(3, 2, 37, 8) for _ in range(4)]
+    agrees(attention, *arrays, scale=random(3), bias=random(2, 90))
+
+
+def test_few_queries_against_many_keys() -> None:
+    """The keys are split over several programs, and the heads of a group share one."""
+    arrays = [random(1, 4, 3, 16), random(1, 2, 601, 16), random(1, 2, 601, 8), random(1, 4, 3, 8)]
+    agrees(ALIBI, *arrays)
+    agrees(rg.Attention(weight=share(rg.exp, sink=2)), *arrays)
+    q, k, v, _ = map(tensors, arrays)
+    assert str(ALIBI.plan(q, k, v, engine="triton")).endswith("with the keys split over the chip")
+
+
+def test_the_plan_says_which_template_and_why() -> None:
+    x = tensors(random(1, 2, 19, 8))
+    said = str(rg.Attention().plan(x, x, x, engine="triton"))
+    assert re.search("template: (Gluon's, for Hopper|Triton's, because .*)$", said)
+    if INTERPRETED:
+        assert said.endswith("template: Triton's, because Gluon has no interpreter")
+        with rg.fused(template="hopper"), pytest.raises(rg.EngineError, match="template: hopper cannot run this call"):
+            rg.Attention()(x, x, x, engine="triton")
+    with rg.fused(template="triton"), rg.fused(exact=True):
+        assert "template: Triton's" in str(rg.Attention().plan(x, x, x, engine="triton"))
+
+
+def test_auto_leaves_it_alone() -> None:
+    x = tensors(random(1, 2, 19, 8))
+    plan = ALIBI.plan(x, x, x)
+    assert plan.engine != "triton"
+    assert plan["triton"].against == "it runs when it is asked for by name"
+
+
+def test_choices_are_checked() -> None:
+    with (
+        pytest.raises(rg.CallError, match="template: one of hopper, triton; got 'ampere'"),
+        rg.fused(template="ampere"),
+    ):
+        pass
+
+
+MASKS = {"distance": rg.sqdist <= 9, "angle": rg.cosine > 0, "number": (table("key") > -9) & (j <= i)}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks_of_what_vectors_make(mask: str) -> None:
+    attention = rg.Attention(mask=MASKS[mask])
+    arrays = [random(1, 2, 37, 8) * (place + 1) for place in range(4)]
+    agrees(attention, *arrays, **({"key": np.array(0.5)} if attention.ranks else {}))
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+RELATIVE = rg.Attention(score=dot + table("bias")[h, i - j], mask=causal)
+ROWS = rg.Attention(score=dot + table("line")[i])
+NAMED = rg.Attention(score=dot + table("line")[table("ids")[j]])
+OUTSIDE = {
+    "differences": (
+        RELATIVE,
+        {"bias": random(2, 18)},
+        r"bias: .* within its 18 entries .* from 18 to 18",
+    ),
+    "rows": (ROWS, {"line": random(17)}, r"line: .* within its 17 entries along axis 0; .* from 17 to 18"),
+    "named": (NAMED, {"line": random(3), "ids": np.arange(19) % 4}, r"line: .* within its 3 entries .* from 3 to 3"),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_a_read_outside_its_table_is_refused(case: str) -> None:
+    attention, tables, said = OUTSIDE[case]
+    x = tensors(random(1, 2, 19, 8))
+    longer = {name: np.pad(t, [(0, 0)] * (t.ndim - 1) + [(0, 2)]) if name != "ids" else t for name, t in tables.items()}
+    attention(x, x, x, engine="triton", **{name: tensors(t) for name, t in longer.items()})
+    with pytest.raises(rg.TableError, match=said):
+        attention(x, x, x, engine="triton", **{name: tensors(t) for name, t in tables.items()})
+
+
+def test_kernels_are_files_that_are_written_again_when_they_were_changed(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    for cached in (functions.folder, functions.jitted):
+        cached.cache_clear()
+    text = written(program(ROWS))
+    functions.jitted(text)
+    (file,) = (tmp_path / "regard" / "kernels").glob("*.py")
+    assert "def height(product, known, at):" in file.read_text()
+    file.write_text("raise SystemExit('not ours')\n")
+    functions.jitted.cache_clear()
+    assert functions.jitted(text).height is not None
+    assert file.read_text() == functions.whole_text(text, functions.TRITON)
+    functions.folder.cache_clear()
+
+
+# -- PyTorch ---------------------------------------------------------------------------------------------------
+
+
+def test_double_backward_is_refused() -> None:
+    leaf = tensors(random(1, 1, 5, 4)).requires_grad_()
+    (gradient,) = torch.autograd.grad(rg.Attention()(leaf, leaf, leaf, engine="triton").sum(), leaf, create_graph=True)
+    with pytest.raises(rg.EngineError, match="double backward: triton"):
+        gradient.sum().backward()
+
+
+def test_a_compiler_keeps_it_whole() -> None:
+    q, k, v = (tensors(random(1, 2, 19, 8)).requires_grad_() for _ in range(3))
+    run = torch.compile(lambda *x: ALIBI(*x, engine="triton") * 2, fullgraph=True, backend="aot_eager")
+    run(q, k, v).sum().backward()
+    found = [x.grad.clone() for x in (q, k, v)]
+    for x in (q, k, v):
+        x.grad = None
+    (ALIBI(q, k, v, engine="triton") * 2).sum().backward()
+    for gradient, x in zip(found, (q, k, v), strict=True):
+        torch.testing.assert_close(gradient, x.grad)
+
+
+# -- what it refuses -------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "float64": (rg.Attention(), torch.zeros(1, 1, 3, 4, dtype=torch.float64), "float16, bfloat16 and float32"),
+    "shared over i": (rg.Attention(weight=share(rg.exp, over=i)), torch.zeros(1, 1, 3, 4), "streams over keys"),
+    "wide": (rg.Attention(), torch.zeros(1, 1, 3, 257), "up to 256 numbers; got 257"),
+    "empty": (rg.Attention(), torch.zeros(1, 0, 3, 4), "nothing to compute"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_say_why(case: str) -> None:
+    attention, x, why = REFUSED[case]
+    x = x.to(DEVICE)
+    with pytest.raises(rg.EngineError, match=why):
+        attention(x, x, x, engine="triton")
+
+
+def test_numpy_is_refused() -> None:
+    x = random(1, 1, 3, 4)
+    with pytest.raises(rg.EngineError, match="tensors of PyTorch; got numpy"):
+        rg.Attention()(x, x, x, engine="triton")

@@ -1,0 +1,105 @@
+"""Runs the fused engine's host side on a chip that is not there: every kernel is compiled for it, none is launched.
+
+    python tests/pretend_gpu.py 90 bfloat16 hopper "softmax(dot / sqrt(d))" …
+
+prints, for each formula, the kernels that were compiled with their bytes of shared memory, or the error. Numbers are
+never looked at. In a process of its own, because triton must not be interpreted here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver, jit
+
+import regard as rg
+
+COMPILED: list[dict[str, Any]] = []
+
+
+class Pretended:
+    """A driver of a chip that is asked what it is, and never to run anything."""
+
+    def __init__(self, chip: int) -> None:
+        self.target = GPUTarget("cuda", chip, 32)
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return device
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+
+def pretend(chip: int) -> None:
+    """From here on, kernels are compiled in place of being launched."""
+    driver.set_active(Pretended(chip))
+    run = jit.JITFunction.run
+
+    def compiled(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        made = run(self, *arguments, grid=grid, warmup=True, **options)
+        made = made.result() if hasattr(made, "result") else made
+        COMPILED.append({"kernel": self.fn.__name__, "shared": made.metadata.shared})
+        return made
+
+    jit.JITFunction.run = compiled
+    torch.cuda.get_device_capability = lambda *_: (chip // 10, chip % 10)
+    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(multi_processor_count=132)
+    from regard.engines import triton as engine
+    from regard.engines.triton.hopper import launch as hopper
+    from regard.engines.triton.templates import launch
+
+    engine.is_interpreted = lambda: True  # arrays lie on the CPU here
+    launch.has_descriptors = lambda _: chip >= 90
+    hopper._chip = lambda _: None if chip == 90 else "another chip"
+
+
+def tried(text: str, dtype: Any, template: str | None, sizes: tuple[int, ...]) -> dict[str, Any]:
+    """The kernels of one formula, forward and backward, or the error."""
+    from regard.example import example
+
+    attention = rg.parse(text)
+    assert isinstance(attention, rg.Attention)
+    batch, heads, n, width = sizes
+    call = example(attention, batch=batch, heads=heads, n=n, width=width)
+    q, k, v = (torch.tensor(x).to(dtype).requires_grad_() for x in (call.q, call.k, call.v))
+    tables = {name: torch.tensor(x) for name, x in call.tables.items()}
+    tables = {name: x.float().requires_grad_() if x.is_floating_point() else x for name, x in tables.items()}
+    COMPILED.clear()
+    try:
+        with rg.fused(template=template, atomics=True):
+            attention(q, k, v, engine="triton", **tables).backward(torch.ones_like(v))
+            with torch.no_grad():
+                few = [x.repeat_interleave(1 + 600 // n, 2) for x in (k, v)]
+                if not tables:
+                    attention(q[:, :, :1], *few, engine="triton")
+    except Exception as problem:  # noqa: BLE001 - every error is told
+        told = problem
+        while told.__cause__ is not None:
+            told = told.__cause__
+        return {"error": f"{type(problem).__name__}: {str(problem)[-600:]} | {type(told).__name__}: {str(told)[-600:]}"}
+    return {"kernels": {made["kernel"]: made["shared"] for made in COMPILED}}
+
+
+def main() -> None:
+    chip, dtype, template, *formulas = sys.argv[1:]
+    pretend(int(chip))
+    for text in formulas:
+        found = tried(text, getattr(torch, dtype), None if template == "any" else template, (1, 2, 256, 64))
+        sys.stdout.write(json.dumps({"formula": text, "triton": triton.__version__, **found}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
