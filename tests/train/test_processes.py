@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +25,25 @@ def gloo_starts() -> bool:
     return found and sys.platform == "linux"
 
 
+def children(process: int) -> list[int]:
+    """The processes that one has started."""
+    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()]
+
+
+def ended(command: list[str], seconds: float) -> str:
+    """What a command printed; where it does not end in time, each of its processes says where it stands."""
+    pipe, traced = subprocess.PIPE, os.environ | {"PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=traced) as running:
+        try:
+            said, problems = running.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            for process in [*children(running.pid), running.pid]:
+                os.kill(process, signal.SIGABRT)
+            pytest.fail("not ended after {} s:\n{}\n{}".format(seconds, *running.communicate(timeout=60)))
+    assert running.returncode == 0, problems[-2000:]
+    return said
+
+
 def test_one_process_is_its_own_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with joined("cpu") as processes:
@@ -35,12 +56,11 @@ def test_one_process_is_its_own_world(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_learn_what_one_learns(tmp_path: Path) -> None:
     settings = small("text", tmp_path, steps=5, evaluate=5, accumulate=2, batch=8, dropout=0.0, sample=0)
     words = ["regard", "train", *words_of(settings), "--out", str(tmp_path / "two")]
-    found = subprocess.run([*TORCHRUN, *words], capture_output=True, text=True, check=False, timeout=600)
-    assert found.returncode == 0, found.stderr[-2000:]
+    said = ended([*TORCHRUN, *words], seconds=240)
     one, two = undisturbed(settings, tmp_path / "one"), tmp_path / "two"
     assert losses(two) == pytest.approx(losses(one), rel=1e-5)
     assert all(math.isfinite(loss) for loss in losses(two))
     ours, theirs = read(one.model)[1], read(two / "model.safetensors")[1]
     for name, tensor in ours.items():
         torch.testing.assert_close(theirs[name], tensor, rtol=1e-3, atol=1e-4)
-    assert found.stdout.count("done in") == 1, "one of them speaks"
+    assert said.count("done in") == 1, "one of them speaks"

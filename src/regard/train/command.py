@@ -39,11 +39,10 @@ def begin(
         folder = out or usual(task)
         if again and Folder(folder).holds_run:
             _note_others(console, settings, Folder(folder))
-            return _go(console, resume(folder))
-        Folder(folder).check_free()
-        run = start(settings, folder, parent=parent)
-        _say(console, *run.task.notes)
-        return _go(console, run)
+            _go(console, resume(folder))
+        else:
+            Folder(folder).check_free()
+            _go(console, start(settings, folder, parent=parent), news=True)
 
 
 def _settings_of_parent(parent: Path | None, task: str) -> Settings | None:
@@ -86,7 +85,10 @@ def try_out(console: Any, folder: Path, given: list[str], length: int) -> None:
         _say(console, *([task.answer(model, one, length) for one in given] or [task.sample(model, length)]))
 
 
-def _go(console: Any, run: Run) -> None:
+def _go(console: Any, run: Run, *, news: bool = False) -> None:
+    """The run to its end; a new one first says what its task has to say. No one else holds it: see `joined`."""
+    if news:
+        _say(console, *run.task.notes)
     if run.learner.step == run.steps and run.folder.result.exists():
         _say(console, f"{run.folder} is done, after {run.steps} steps; resume it with --steps to go on")
         return

@@ -7,6 +7,7 @@ Under torchrun every process takes its share of each batch, and gradients are av
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -61,7 +62,11 @@ PROCESSES = Processes()
 
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
-    """The processes that torchrun started, joined; one alone where it did not."""
+    """The processes that torchrun started, joined; one alone where it did not.
+
+    What was tied to the others must be let go inside: PyTorch's threads between the processes end with the last thing
+    that holds them, and one that ends as late as the interpreter may wait for it forever.
+    """
     started = int(os.environ.get("WORLD_SIZE", "1")) > 1 and not PROCESSES.several
     if started:
         name = fastest() if device == "auto" else device
@@ -72,4 +77,5 @@ def joined(device: str) -> Iterator[Processes]:
         yield PROCESSES
     finally:
         if started:
+            gc.collect()  # a model that is tied to others holds itself, in circles
             torch.distributed.destroy_process_group()
