@@ -29,7 +29,7 @@ Sums = dict[Any, tuple[Pull, Any]]  # by symbol of a vector
 def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any]:
     """The gradients of lefts, rights, v, and of the vectors and tables that are wanted, in this order."""
     if dtotal is not None and the.made.is_exponential:
-        dtotal = whole_of(dtotal)  # of ln Z, where that of log₂ Z came
+        dtotal = whole_of(dtotal) / float(LN2)  # of ln Z, where that of log₂ Z came
     done = (y, total if the.made.is_shared else None)
     stats = launch.row_stats(the.launched(), *done, dy, dtotal)
     found = pulled(the, stats, dy)
