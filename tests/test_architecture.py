@@ -68,7 +68,8 @@ ANYWHERE = ["", "_shapes", "_names", "_arrays", "_checks"]  # the package itself
 
 OPTIONAL = set(  # never needed by an import
     "torch triton jax jaxtyping transformers typer rich sklearn scipy matplotlib PIL tokenizers safetensors "
-    "cloudpickle IPython pytest tensorboard starlette uvicorn anywidget traitlets anyio".split()
+    "cloudpickle IPython pytest tensorboard starlette uvicorn anywidget traitlets anyio marimo markdown latex2mathml "
+    "pygments websockets".split()
 )
 TRIED_AT_IMPORT = {  # exceptions: a module that does without, or says what to install
     "_shapes": {"jaxtyping"},
@@ -94,6 +95,10 @@ INSIDE = {  # of a package that is reached on demand, and of the engines
     "viewer.capturing.": {"torch", "transformers"},
     "viewer.server.": {"anyio", "starlette", "uvicorn"},
     "viewer.widget": {"anywidget", "traitlets"},
+    "course.chapters.": {"marimo", "matplotlib", "sklearn", "torch"},
+    "course.programs.": {"torch"},
+    "course.serving.": {"marimo", "starlette", "uvicorn"},
+    "course.widgets.": {"anywidget", "traitlets"},
 }
 
 # -- reading the source ----------------------------------------------------------------------------------------

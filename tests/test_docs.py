@@ -19,7 +19,7 @@ import regard
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-PACKAGES = "diagnosis experiments geometry hf inputs nn testing train viewer".split()
+PACKAGES = "course diagnosis experiments geometry hf inputs nn testing train viewer".split()
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TERM": "dumb"}
 
 

@@ -29,7 +29,7 @@ _HOME = {
     "algebra.masks": "causal documents everywhere given padding prefix window",
     "algebra.errors": "CallError EngineError FormulaError KindError MissingExtra ParseError RegardError TableError",
 }
-_MODULES = "algebra claims diagnosis engines experiments geometry hf inputs nn testing train viewer zoo".split()
+_MODULES = "algebra claims course diagnosis engines experiments geometry hf inputs nn testing train viewer zoo".split()
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _OTHERS = {"nn", "testing", "train"}  # names that others have, too: no star brings ours
 

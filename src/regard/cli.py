@@ -128,11 +128,21 @@ def show_claims(
     experiments: Annotated[
         bool, typer.Option("--experiments", help="First run the experiments that rows ask for: half an hour for all.")
     ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure rows again that are kept from before.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with every number and figure.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write every number as JSON.")] = None,
 ) -> None:
     """Run the ledger: what texts claim about attention, each with a verdict and a measured number."""
-    from .claims.report import show
+    from .claims import command
 
-    if not show(console, ids or [], listing, experiments):
+    if listing:
+        command.print_list(console)
+        return
+    results = command.print_results(console, ids or [], experiments, fresh)
+    for path, write in ((html, command.write_page), (json, command.write_json)):
+        if path is not None:
+            console.print(str(write(results, path)), style="dim", markup=False, highlight=False, soft_wrap=True)
+    if not command.is_sound(results):
         raise typer.Exit(1)
 
 
@@ -220,6 +230,24 @@ def lens(
     chosen = None if layers is None else tuple(_whole(part, "--layers", layers) for part in layers.split(","))
     asked = Asked(text, file, image, saved, gallery, model, save, Kept(chosen, half, patch))
     show(console, asked, host=host, port=port, browser=browser)
+
+
+@app.command()
+def learn(
+    chapter: Annotated[str | None, typer.Argument(help="A number, or a name, as in weight; all without.")] = None,
+    edit: Annotated[Path | None, typer.Option(help="Copy the notebooks here, and edit the copies.")] = None,
+    copy_only: Annotated[bool, typer.Option("--copy-only", help="With --edit: copy, and start nothing.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write the course here, as plain pages of HTML.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the chapters, and what you solved.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete your answers and marks, and begin anew.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --forget: do not ask.")] = False,
+    port: Annotated[int | None, typer.Option(help="Of the server; a free one without.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """Learn attention in fifteen chapters to read, move and write in; on this machine alone, until Ctrl-C."""
+    from .course.command import Wanted, show
+
+    show(console, Wanted(chapter, edit, copy_only, html, listing, forget, yes, port, browser))
 
 
 def read_formula(text: str) -> Attention:

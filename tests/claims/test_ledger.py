@@ -198,6 +198,7 @@ def test_the_table_folds_sentences_and_tells_what_failed() -> None:
     assert below.splitlines()[0].startswith("1 passed, 1 failed, 1 error in ")
     assert "X2 failed\n  the first: 0.25, expected at most 1\n  the second: 3, expected at most 1" in below
     assert "X3 error\n  the first: 0.25, expected at most 1\n  ZeroDivisionError: by 0" in below
+    assert below.endswith("\nC: “Sick of keys, queries and other cliched metaphors?”\nE: “Self Attention”")
 
 
 def test_a_claim_in_full() -> None:
@@ -205,7 +206,7 @@ def test_a_claim_in_full() -> None:
     lines = claims.full(result).splitlines()
     assert lines[0] == "X1  Sentence of X1."
     assert lines[1].startswith("  A: “Self-Attention From First Principles” (Madhav Prashanth Ramachandran, 2026)")
-    assert lines[3:5] == ["  1 + 1 = 2.", "  holds; passed"]
+    assert lines[3:5] == ["  1 + 1 = 2.", "  holds; passed in less than 0.01 s"]
 
 
 def test_nothing_run_prints_too() -> None:

@@ -3,21 +3,24 @@
     claim   a sentence, a verdict, and a function that yields numbers with their bounds
     run     measures; a claim passes when every number keeps its bounds
 
-`ledger()` lists the claims, `run()` measures them, `table(run())` prints them. A new row is a decorated function in a
-module that `registry.MODULES` lists.
+`ledger()` lists the claims, `run()` measures them, `table(run())` prints them, `html(run())` is a page of them with
+figures. A new row is a decorated function in a module that `registry.MODULES` lists.
 """
 
 from __future__ import annotations
 
-from .record import Claim, LedgerError, Measured, Measurements, Result, Verdict
+from .command import show
+from .page import html
+from .record import Claim, Figure, LedgerError, Measured, Measurements, Result, Verdict
 from .registry import Ledger, claim, ledger, run, running
-from .report import COLUMNS, full, row, show, summary, table
+from .report import COLUMNS, as_data, full, row, summary, table, titles
 from .sources import SOURCES, Source
 
 __all__ = [
     "COLUMNS",
     "SOURCES",
     "Claim",
+    "Figure",
     "Ledger",
     "LedgerError",
     "Measured",
@@ -25,8 +28,10 @@ __all__ = [
     "Result",
     "Source",
     "Verdict",
+    "as_data",
     "claim",
     "full",
+    "html",
     "ledger",
     "row",
     "run",
@@ -34,4 +39,5 @@ __all__ = [
     "show",
     "summary",
     "table",
+    "titles",
 ]

@@ -2,6 +2,7 @@
 
 claim     a sentence of a text, in our own words, with a verdict and a function that measures
 measured  a number, and the bounds that it must keep
+figure    a picture or a small table of such numbers, for the page
 result    a claim that was run: passed, failed, skipped or broken off by an error
 """
 
@@ -71,7 +72,16 @@ class Measured:
         return f"{shown} ({self.detail})" if self.detail else shown
 
 
-Measurements = Iterator[Measured]
+@dataclass(frozen=True)
+class Figure:
+    """What the numbers look like: SVG or HTML that `plots` wrote, and a sentence on what there is to see."""
+
+    markup: str
+    caption: str
+
+
+Measurements = Iterator[Measured | Figure]
+"""What a row yields: numbers with their bounds, the telling one first, and figures where there is something to see."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +111,18 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """A claim that was run. `error` and `skipped` say why there is no number, where there is none."""
+    """A claim that was run. `error` and `skipped` say why there is no number, where there is none.
+
+    stored: whether it is from an earlier run of the same code; `seconds` are those of that run
+    """
 
     claim: Claim
     measurements: tuple[Measured, ...] = ()
     seconds: float = 0.0
     error: str | None = None
     skipped: str | None = None
+    figures: tuple[Figure, ...] = ()
+    stored: bool = False
 
     @property
     def measured(self) -> float | None:

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from ..algebra.errors import MissingExtra
 from ..experiments.store import NotMeasured
-from .record import Claim, LedgerError, Measured, Measurements, Result, Verdict
+from .record import Claim, Figure, LedgerError, Measured, Measurements, Result, Verdict
 from .sources import SOURCES
 
 MODULES = tuple(
@@ -93,17 +93,21 @@ def _place(measure: Measure) -> tuple[str, str]:
 
 def measured(claim: Claim) -> Result:
     """One claim, run."""
-    began, found = perf_counter(), list[Measured]()
+    began, found, figures = perf_counter(), list[Measured](), list[Figure]()
     error = skipped = None
     try:
         _require(claim.needs)
-        found.extend(claim.measure())
+        for part in claim.measure():
+            if isinstance(part, Figure):
+                figures.append(part)
+            else:
+                found.append(part)
         error = None if found else f"{claim.id}: yields at least one measurement; got none"
     except (MissingExtra, NotMeasured) as problem:
         skipped = str(problem)
     except Exception as problem:  # noqa: BLE001 - one broken row must not hide the others
         error = f"{type(problem).__name__}: {problem}"
-    return Result(claim, tuple(found), perf_counter() - began, error, skipped)
+    return Result(claim, tuple(found), perf_counter() - began, error, skipped, tuple(figures))
 
 
 def _require(packages: Iterable[str]) -> None:

@@ -1,17 +1,16 @@
-"""Results to read: a plain table, a claim with all its numbers, and both in a terminal."""
+"""Results to read: a plain table, a claim with all its numbers, and both as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
-from .record import Result
-from .registry import ledger, running, select
+from .record import Claim, Result
 from .sources import SOURCES
 
 COLUMNS = ("id", "texts", "verdict", "measured", "expected", "result", "seconds", "claim")
-STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "skipped": "yellow"}
 Row = tuple[str, ...]
 
 
@@ -25,27 +24,42 @@ def row(result: Result) -> Row:
         "" if number is None else f"{number:.4g}",
         result.expected,
         result.status,
-        f"{result.seconds:.2f}",
+        f"{result.seconds:.2f}{' kept' if result.stored else ''}",
         claim.sentence,
     )
 
 
+def titles(claim: Claim) -> str:
+    """The titles of the texts that make a claim."""
+    return ", ".join(f"“{SOURCES[letter].title}”" for letter in claim.sources)
+
+
+def took(result: Result) -> str:
+    """How long it took; for a result of an earlier run, that it was kept."""
+    seconds = f"{result.seconds:.2f} s" if result.seconds >= 0.005 else "less than 0.01 s"
+    return f"{seconds}{', kept from a run of the same code' if result.stored else ''}"
+
+
 def table(results: Iterable[Result], width: int = 120) -> str:
-    """A plain table; the sentences fold into what is left of `width`. Failures are told below, in full."""
+    """A plain table; the sentences fold into what is left of `width`. Below: failures in full, and the texts."""
     results = list(results)
     rows = [COLUMNS, *map(row, results)]
     widths = [max(len(cells[column]) for cells in rows) for column in range(len(COLUMNS) - 1)]
     lines = [line for cells in rows for line in _folded(cells, widths, width)]
-    return "\n".join([*lines, "", summary(results), *map(trouble, filter(_is_trouble, results))])
+    letters = sorted({letter for result in results for letter in result.claim.sources})
+    texts = (f"{letter}: “{SOURCES[letter].title}”" for letter in letters)
+    return "\n".join([*lines, "", summary(results), *map(trouble, filter(_is_trouble, results)), "", *texts]).rstrip()
 
 
 def summary(results: Sequence[Result]) -> str:
-    """How many passed, failed, were skipped or broke off, and how long it took."""
+    """How many passed, failed, were skipped or broke off, how long that took, and how many were kept from before."""
     counts = {
         word: sum(result.status == word for result in results) for word in ("passed", "failed", "skipped", "error")
     }
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return f"{told or 'no claims'} in {sum(result.seconds for result in results):.1f} s"
+    stored = sum(result.stored for result in results)
+    seconds = sum(result.seconds for result in results if not result.stored)
+    return f"{told or 'no claims'} in {seconds:.1f} s{f', {stored} of them kept' if stored else ''}"
 
 
 def trouble(result: Result) -> str:
@@ -58,65 +72,27 @@ def full(result: Result) -> str:
     claim = result.claim
     heading = f"{claim.id}  {claim.sentence}"
     lines = [*(str(SOURCES[letter]) for letter in claim.sources), *claim.formula.splitlines()]
-    return "\n  ".join([heading, *lines, f"{claim.verdict}; {result.status}", *result.detail.splitlines()])
+    verdict = f"{claim.verdict}; {result.status} in {took(result)}"
+    return "\n  ".join([heading, *lines, verdict, *result.detail.splitlines()])
 
 
-# -- in a terminal ---------------------------------------------------------------------------------------------
-
-
-def show(console: Any, ids: Sequence[str] = (), listing: bool = False, experiments: bool = False) -> bool:
-    """Print the ledger to a rich console, measured, or with `listing` as it stands. Whether nothing failed.
-
-    ids:         the claims to run, each then with all its numbers; all of them, in a table, where none is given
-    experiments: whether those that rows ask for are run first, where they were not; such a row is skipped otherwise
-    """
-    if listing:
-        rows = [(claim.id, " ".join(claim.sources), str(claim.verdict), claim.sentence) for claim in ledger()]
-        _print_table(console, ("id", "texts", "verdict", "claim"), rows)
-        return True
-    if experiments:
-        _run_experiments(console, {claim.id for claim in select(ids or None)})
-    results = []
-    with console.status("measuring"):
-        for result in running(ids or None):
-            results.append(result)
-            if ids:
-                console.print(f"{full(result)}\n", markup=False, highlight=False, soft_wrap=True)
-            else:
-                _print_entry(console, result)
-    console.print(summary(results), highlight=False)
-    return all(result.passed or result.skipped is not None for result in results)
-
-
-def _run_experiments(console: Any, ids: set[str]) -> None:
-    """Those that the claims ask for and that are not known."""
-    from ..experiments.command import run_quietly
-    from ..experiments.registry import EXPERIMENTS, find
-
-    run_quietly(console, [one.name for one in map(find, EXPERIMENTS) if ids & set(one.claims)])
-
-
-def _print_entry(console: Any, result: Result) -> None:
-    """One claim as it is measured: its number and verdict, the sentence below, and what went wrong if it did."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    name, texts, verdict, measured, expected, status, seconds, sentence = row(result)
-    marks = ((f"{name:<4}", "bold"), f"{verdict:<22}{measured:>10}  {expected:<18}", (f"{status:<8}", STYLES[status]))
-    console.print(Text.assemble(*marks, (f"{seconds:>5} s  {texts}", "dim")))
-    console.print(Padding(Text(sentence if result.passed else f"{sentence}\n{trouble(result)}"), (0, 0, 0, 4)))
-
-
-def _print_table(console: Any, columns: Row, rows: Iterable[tuple[Any, ...]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        made.add_column(column, no_wrap=column == "id", overflow="fold")
-    for cells in rows:
-        made.add_row(*cells)
-    console.print(made)
+def as_data(result: Result) -> dict[str, Any]:
+    """One result as plain data, which JSON can hold; its figures are for the page."""
+    claim = result.claim
+    return {
+        "id": claim.id,
+        "claim": claim.sentence,
+        "sources": [SOURCES[letter].title for letter in claim.sources],
+        "verdict": str(claim.verdict),
+        "formula": claim.formula,
+        "status": result.status,
+        "measurements": [
+            {**asdict(part), "expected": part.expected, "kept": part.kept} for part in result.measurements
+        ],
+        "seconds": result.seconds,
+        "stored": result.stored,
+        "reason": result.error or result.skipped,
+    }
 
 
 def _is_trouble(result: Result) -> bool:

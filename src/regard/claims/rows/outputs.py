@@ -11,7 +11,8 @@ from ...algebra.symbols import cosine, d, dot, exp, i, j, relu, sigmoid, softplu
 from ...algebra.weights import each, share
 from ...attention import Attention, self_attention
 from ..measure import changed_bits, gap, normal, on_every_engine, outside_hull
-from ..record import Measured, Measurements, Verdict
+from ..plots import Axis, Dots, Line, chart, side_by_side
+from ..record import Figure, Measured, Measurements, Verdict
 from ..registry import claim
 
 TINY = 2.0**-20
@@ -112,13 +113,31 @@ def stacked() -> Measurements:
     def free(x: np.ndarray) -> np.ndarray:
         return np.asarray(own(x @ Wq, x @ Wk, x @ Wv))
 
-    yield Measured(_misfit(free, inputs), "what the best linear map misses of two layers", at_least=0.1)
-    yield Measured(_misfit(held, inputs), "the same where the weights are held fixed", at_most=1e-12)
+    own_fit, held_fit = (_best_linear(layer, inputs) for layer in (free, held))
+    yield Measured(_misfit(*own_fit), "what the best linear map misses of two layers", at_least=0.1)
+    yield Measured(_misfit(*held_fit), "the same where the weights are held fixed", at_most=1e-12)
+    plots = _fit_drawn("two layers", *own_fit, tone="accent"), _fit_drawn("weights held fixed", *held_fit)
+    yield Figure(side_by_side(*plots), "Were the layers one linear function, every point would lie on the line.")
 
 
-def _misfit(layer: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray) -> float:
-    """min_B ‖Y − X B‖ / ‖Y‖ over all linear maps B, for two layers; a constant may be added."""
+Fit = tuple[np.ndarray, np.ndarray]
+
+
+def _best_linear(layer: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray) -> Fit:
+    """The outputs Y of two layers, and X B with the linear map B that comes nearest; a constant may be added."""
     outputs = layer(layer(inputs)).reshape(len(inputs), -1)
     given = np.column_stack([inputs.reshape(len(inputs), -1), np.ones(len(inputs))])
-    best = np.linalg.lstsq(given, outputs, rcond=None)[0]
-    return float(np.linalg.norm(outputs - given @ best) / np.linalg.norm(outputs))
+    return outputs, given @ np.linalg.lstsq(given, outputs, rcond=None)[0]
+
+
+def _misfit(outputs: np.ndarray, nearest: np.ndarray) -> float:
+    """‖Y − X B‖ / ‖Y‖."""
+    return float(np.linalg.norm(outputs - nearest) / np.linalg.norm(outputs))
+
+
+def _fit_drawn(title: str, outputs: np.ndarray, nearest: np.ndarray, tone: str = "ink") -> str:
+    """One number of the output against what the best linear map makes of it, in units of its spread."""
+    y, fitted = (column[:, 0] / outputs[:, 0].std() for column in (outputs, nearest))
+    seen = (np.abs(y) < 3) & (np.abs(fitted) < 3)
+    marks = Line([-3, 3], [-3, 3], "faint"), Dots(fitted[seen], y[seen], tone, size=3.6)
+    return chart(Axis("best linear map", -3, 3), Axis(f"output, {title}", -3, 3), *marks, width=260, height=250)

@@ -14,7 +14,8 @@ from ...attention import Attention, self_attention
 from ...inputs.embeddings import Embedding
 from ...inputs.positions import Learned
 from ..measure import gap, normal, relative_gap
-from ..record import Measured, Measurements, Verdict
+from ..plots import Area, Axis, Dots, chart, heat, side_by_side
+from ..record import Figure, Measured, Measurements, Verdict
 from ..registry import claim
 
 
@@ -32,6 +33,9 @@ def permuted() -> Measurements:
     yield Measured(relative_gap(y[order], of_permuted), "|P f(x) − f(P x)|: equivariant", at_most=1e-13)
     pooled = relative_gap(y.mean(axis=0), of_permuted.mean(axis=0))
     yield Measured(pooled, "the same of the means over positions: invariant", at_most=1e-13)
+    maps = {"f(x)": y, "f(P x): other outputs": of_permuted, "P f(x): the same as f(P x)": y[order]}
+    told = "Columns are positions. Shuffled inputs give shuffled outputs, cell by cell: not the same ones."
+    yield Figure("".join(heat(outputs.T, name, cell=22) for name, outputs in maps.items()), told)
     y, of_permuted = f(x, Attention(mask=causal)), f(x[order], Attention(mask=causal))
     yield Measured(relative_gap(y[order], of_permuted), "|P f(x) − f(P x)| under a causal mask", at_least=0.1)
     yield Measured(relative_gap(y.mean(axis=0), of_permuted.mean(axis=0)), "and of its means", at_least=0.01)
@@ -132,6 +136,27 @@ def words_that_can_win() -> Measurements:
     attention = Attention(score=dot(table("M")))
     read = [attention.weights(phrase.x, phrase.x, M=M)[phrase.cat].argmax() == phrase.wanted for phrase in roomy]
     yield Measured(sum(read), "phrases in which “cat” then reads the word most", at_least=3)
+    maps = [_phrase_drawn(text, phrase) for text, phrase in zip(PHRASES, phrases, strict=True)]
+    told = (
+        "Only a corner of the cloud is farther than all others in some direction, and can win. “sat” is such a corner; "
+    )
+    told += "“typed” shares its own with “the”, the same vector; “is” lies inside."
+    yield Figure(side_by_side(*maps), told)
+
+
+def _phrase_drawn(text: str, phrase: Phrase) -> str:
+    """The words of a phrase as points, with the hull of the cloud; the wanted one has the accent."""
+    from scipy.spatial import ConvexHull
+
+    corners = phrase.x[ConvexHull(phrase.x).vertices]
+    words, wanted = dict[tuple[float, ...], str](), tuple(phrase.x[phrase.wanted].round(9).tolist())
+    for point, word in zip(map(tuple, phrase.x.round(9).tolist()), text.split(), strict=True):
+        words[point] = f"{words[point]} = {word}" if point in words else word
+    told = Dots(wanted[:1], wanted[1:], "accent", [words.pop(wanted)], size=9)
+    xs, ys = zip(*words, strict=True)
+    axes = Axis(text, 0.1, 1.3, {0.5: "0.5", 1: "1"}), Axis("", 0.3, 1.15, {0.5: "0.5", 1: "1"})
+    marks = Area(corners[:, 0], corners[:, 1]), Dots(xs, ys, names=list(words.values())), told
+    return chart(*axes, *marks, width=305, height=220)
 
 
 def _margin(phrase: Phrase) -> float:

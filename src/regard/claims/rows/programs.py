@@ -11,7 +11,8 @@ import numpy as np
 from ...algebra.masks import causal
 from ...attention import Attention, self_attention
 from ..measure import gap, normal, on_every_engine
-from ..record import Measured, Measurements, Verdict
+from ..plots import Axis, Dots, Line, Mark, chart, grid
+from ..record import Figure, Measured, Measurements, Verdict
 from ..registry import claim
 
 
@@ -64,6 +65,14 @@ def printed_numbers() -> Measurements:
     yield Measured(gap(weights, FOUND), "the same from 0.00 0.30 0.56 0.14", at_most=0.005)
     yield Measured(gap(output, PRINTED_OUTPUT), "largest difference from the printed output", at_least=0.1)
     yield Measured(gap(output, FOUND_OUTPUT), "the same from 0.11 −0.74 −1.09 0.32", at_most=0.005)
+    pairs = {
+        "weights, as printed": PRINTED,
+        "weights, as computed": weights,
+        "output, as printed": PRINTED_OUTPUT,
+        "output, as computed": output,
+    }
+    rows = [[name, *(f"{number:.2f}".replace("-", "−") for number in numbers)] for name, numbers in pairs.items()]
+    yield Figure(grid(["first row", "1", "2", "3", "4"], rows), "The text's row beside that of its program, seed 0.")
 
 
 SIZES = (419, 839, 1669)
@@ -97,6 +106,18 @@ def memory() -> Measurements:
     yield Measured(exponent(SIZES, streamed_peaks), "exponent p, in blocks of 31 queries", at_least=0.9, at_most=1.1)
     different = gap(whole(inputs[-1]), streamed(inputs[-1]))
     yield Measured(different, "largest difference between the two outputs", at_most=1e-13)
+    yield _peaks_drawn(whole_peaks, streamed_peaks)
+
+
+def _peaks_drawn(whole: list[int], streamed: list[int]) -> Figure:
+    """Peak memory against length: all pairs at once, and in blocks."""
+    marks = list[Mark]()
+    for peaks, tone, name in ((whole, "accent", "all pairs"), (streamed, "ink", "in blocks")):
+        sizes = np.array(peaks) / 2**20
+        marks += [Line(SIZES, sizes, tone), Dots(SIZES, sizes, tone), Dots(SIZES[-1:], sizes[-1:], tone, [name])]
+    across = Axis("N", 0, 1800, {0: "0", **{size: str(size) for size in SIZES}})
+    up = Axis("MiB at the most", 0, 1.2 * max(whole) / 2**20)
+    return Figure(chart(across, up, *marks), "Twice the length takes four times the memory; in blocks, twice.")
 
 
 def peak_bytes(run: Callable[[np.ndarray], np.ndarray], q: np.ndarray) -> int:

@@ -10,7 +10,8 @@ from ...algebra.symbols import abs_, cosine, dot, i, j, sqdist
 from ...attention import Attention, self_attention
 from ...inputs.images import patches, unit
 from ..measure import asymmetry, gap, grey, normal, relative_gap
-from ..record import Measured, Measurements, Verdict
+from ..plots import Axis, Columns, chart, heat, side_by_side
+from ..record import Figure, Measured, Measurements, Verdict
 from ..registry import claim
 
 
@@ -105,6 +106,11 @@ def one_matrix_for_all_pairs() -> Measurements:
     )
     yield Measured(abs(scores[0] - scores[1]), "difference of one pair's score in two photographs", at_most=1e-12)
     yield Measured(max(weights) / min(weights), "ratio of that pair's weights there", at_least=1.5)
+    names = "M: pagoda and lake", "M: lake and pagoda", "M: sky and sky", "M: a flower"
+    maps = [heat(one, name, cell=8) for name, one in zip(names, found, strict=True)]
+    moving = [heat(one, f"Σ⁻¹: {name}", cell=8) for name, one in zip(("the pagoda", "a flower"), other, strict=True)]
+    told = "The matrix in the middle, recovered from the scores of four kinds of pairs: one and the same. "
+    yield Figure(side_by_side(*maps, *moving), told + "A matrix that does change with what is compared looks like Σ⁻¹.")
 
 
 def _patches(name: str, top: int, left: int) -> np.ndarray:
@@ -140,3 +146,14 @@ def no_geometry() -> Measurements:
         yield Measured(shared.asymmetry, "its asymmetry", at_most=1e-15)
         is_one = shared.is_inner_product
         yield Measured(is_one, "whether it is an inner product", at_least=int(width == 64), at_most=int(width == 64))
+    yield _signs_drawn(form)
+
+
+def _signs_drawn(form: geometry.BilinearForm) -> Figure:
+    """The eigenvalues of (M + Mᵀ) / 2 by size, those below 0 in the accent."""
+    values = geometry.axes(form.symmetric).values
+    places, below, far = np.arange(1, len(values) + 1), values < 0, 1.1 * np.abs(values).max()
+    columns = Columns(places[~below], values[~below]), Columns(places[below], values[below], "accent")
+    across = Axis("the 64 eigenvalues of (M + Mᵀ) / 2, by size", 0, 65, {1: "1", 8: "8", 57: "57", 64: "64"})
+    told = "{0.positive} directions have a positive squared length, {0.zero} none at all, {0.negative} a negative one."
+    return Figure(chart(across, Axis("", -far, far), *columns), told.format(form.signature))

@@ -10,7 +10,8 @@ from ... import geometry
 from ...algebra.symbols import dot, i, j, sqdist, table
 from ...attention import Attention
 from ..measure import gap, normal, relative_gap
-from ..record import Measured, Measurements, Verdict
+from ..plots import Axis, Dots, Line, Upright, chart
+from ..record import Figure, Measured, Measurements, Verdict
 from ..registry import claim
 
 
@@ -195,3 +196,7 @@ def farthest() -> Measurements:
     yield Measured(gap(apart[[0, 90, 180]], (0, np.sqrt(2), 2)), "largest difference from 0, √2, 2", at_most=1e-15)
     yield Measured(np.diff(apart).min(), "least growth from one degree to the next", at_least=1e-5)
     yield Measured(gap(np.rad2deg(geometry.angle(x, y)), degrees), "largest error of the angle", at_most=1e-12)
+    marks = Line(degrees, apart), Upright(90, "orthogonal"), Dots([180], apart[[180]], "accent", ["opposite"], size=9)
+    angles = Axis("angle between two vectors of length 1", 0, 190, {at: f"{at}°" for at in (0, 45, 90, 135, 180)})
+    drawn = chart(angles, Axis("distance", 0, 2.2, {0: "0", 1: "1", np.sqrt(2): "√2", 2: "2"}), *marks)
+    yield Figure(drawn, "Past the right angle the distance goes on growing, until the vectors are opposite.")

@@ -11,7 +11,8 @@ from ...algebra.symbols import cos, exp, relu, sigmoid, softplus
 from ...algebra.weights import share
 from ...attention import Attention
 from ..measure import gap, normal, on_every_engine
-from ..record import Measured, Measurements, Verdict
+from ..plots import Axis, Columns, chart
+from ..record import Figure, Measured, Measurements, Verdict
 from ..registry import claim
 
 CURVES: dict[str, tuple[object, Callable[[np.ndarray], np.ndarray]]] = {
@@ -76,3 +77,16 @@ def masked_before() -> Measurements:
     yield Measured(missed, what, at_least=0.2, at_most=0.5, detail=f"N = 6: {shown}")
     yield Measured(gap(sums, 1) / 2.0**-23, "largest |Σ_j w_ij − 1|, in steps of float32", at_most=6)
     yield Measured(leaks, "masked weights that are not exactly 0", at_most=0, detail=", ".join(found))
+    yield _sums_drawn((sums.astype(float) - 1) * 2.0**24)
+
+
+def _sums_drawn(steps: np.ndarray) -> Figure:
+    """How many rows sum to what, in steps of float32 below 1."""
+    values, counts = np.unique(steps, return_counts=True)
+    shares, far, exact = 100 * counts / len(steps), float(np.abs(steps).max()) + 1, values == 0
+    columns = Columns(values[exact], shares[exact]), Columns(values[~exact], shares[~exact], "accent")
+    across = Axis("Σ_j w_ij − 1, in steps of 2⁻²⁴", -far, far)
+    told = (
+        f"Sums of the last row of six, of {len(steps)} examples in float32: {shares[exact].sum():.0f} % are exactly 1."
+    )
+    return Figure(chart(across, Axis("% of rows", 0, 10 * np.ceil(shares.max() / 10)), *columns), told)

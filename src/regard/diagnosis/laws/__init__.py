@@ -32,7 +32,7 @@ SINGLE = (
     numbers.gradients,
     leaks.own_mask,
 )
-SEVERAL = (masks.mask_arguments, flags.causal_flag, flags.padding_by_accident, caches.pieces)
+SEVERAL = (masks.mask_arguments, flags.causal_flag, flags.padding_by_accident, caches.in_pieces)
 
 
 def tried(exam: Examination) -> Iterator[Verdict]:

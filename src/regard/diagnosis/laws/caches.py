@@ -23,7 +23,7 @@ CACHED = ("cache", "use_cache", "start")
 LAW = "pieces with a cache are the whole"
 
 
-def pieces(exam: Examination) -> Iterator[Verdict]:
+def in_pieces(exam: Examination) -> Iterator[Verdict]:
     """Tried where the target takes a cache, or says where a piece begins."""
     asked = [one for one in exam.description.parameters if one.role in CACHED]
     if asked and exam.subject.reading.shared | exam.vectors:

@@ -4,6 +4,7 @@ host      one of ours, with the port: a name that was pointed at this machine af
 origin    where a browser tells it, this server: no other page asks or embeds
 token     what the terminal printed, in the address, in a header, or in the cookie that the page was given
 method    GET, HEAD, POST;  address: at most 16 kB;  body: of POST alone, at most as long as its kind may be
+socket    none, unless the site has some: then from its own page alone, and with the token
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -69,21 +69,41 @@ class Door:
         return any(secrets.compare_digest(one.encode("utf-8", "replace"), wanted) for one in given)
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What differs between sites.
+
+    policy: what its pages may load;  text: bytes that a body may have, unless it is an image
+    free:   how the addresses begin that need no token;  sockets: whether it talks over websockets
+    """
+
+    policy: str = POLICY
+    text: int = TEXT
+    free: tuple[str, ...] = ("/page/",)
+    sockets: bool = False
+
+    def limit(self, headers: Headers) -> int:
+        """How long a body of its kind may be."""
+        return IMAGE if kind_of_body(headers) == "image" else self.text
+
+
 class Guard:
     """Lets a request through to the app, or refuses it; either way the answer carries the headers of a careful one."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self.app, self.door = app, door
+    def __init__(self, app: ASGIApp, door: Door, rules: Rules = Rules()) -> None:  # noqa: B008 - a value
+        self.app, self.door, self.rules = app, door, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
+        if scope["type"] == "websocket":
+            return await self._socket(scope, receive, send)
         if scope["type"] != "http":
             return None
-        answer = _Answer(send)
+        answer = _Answer(send, self.rules.policy)
         try:
             self.check(scope)
-            await self.app(scope, _counted(receive, _limit(Headers(scope=scope))), answer)
+            await self.app(scope, _counted(receive, self.rules.limit(Headers(scope=scope))), answer)
         except Refusal as refusal:
             if answer.begun:
                 raise
@@ -92,9 +112,33 @@ class Guard:
     def check(self, scope: Scope) -> None:
         """Refuse what is not from us, too much, or without the token."""
         headers = Headers(scope=scope)
-        _check_size(scope, headers)
+        _check_size(scope, headers, self.rules)
         self._check_source(scope, headers)
-        if not scope["path"].startswith("/page/") and not self.door.opened_by(_tokens(scope, headers, self.door)):
+        if not scope["path"].startswith(self.rules.free):
+            self._check_token(scope, headers)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A websocket of our own page; others are answered 403, without a word about why."""
+        try:
+            self.check_socket(scope)
+        except Refusal:
+            await receive()  # what opens it
+            return await send({"type": "websocket.close", "code": 1008})
+        return await self.app(scope, receive, send)
+
+    def check_socket(self, scope: Scope) -> None:
+        """Refuse a websocket where there are none, from another page, or without the token."""
+        headers = Headers(scope=scope)
+        if not self.rules.sockets:
+            raise Refusal(403, "websocket: none; got one")
+        _check_address(scope)
+        self._check_source(scope, headers)
+        if "origin" not in headers:  # a browser always tells it here
+            raise Refusal(403, "origin: this server's own page; got none")
+        self._check_token(scope, headers)
+
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
+        if not self.door.opened_by(_tokens(scope, headers, self.door)):
             raise Refusal(
                 403, "token: the one that the terminal printed; got none, or another; open the URL it printed"
             )
@@ -122,22 +166,21 @@ def host_names(host: str) -> tuple[str, ...]:
 # -- what a request brings -------------------------------------------------------------------------------------
 
 
-def _check_size(scope: Scope, headers: Headers) -> None:
+def _check_address(scope: Scope) -> None:
+    if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > ADDRESS:
+        raise Refusal(414, f"address: at most {ADDRESS:,} bytes; got more")
+
+
+def _check_size(scope: Scope, headers: Headers, rules: Rules) -> None:
     if scope["method"] not in METHODS:
         allowed = ", ".join(METHODS)
         raise Refusal(405, f"method: {allowed}; got another", {"Allow": allowed})
-    if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > ADDRESS:
-        raise Refusal(414, f"address: at most {ADDRESS:,} bytes; got more")
-    length, limit = headers.get("content-length", "0"), _limit(headers) if scope["method"] == "POST" else 0
+    _check_address(scope)
+    length, limit = headers.get("content-length", "0"), rules.limit(headers) if scope["method"] == "POST" else 0
     if not length.isascii() or not length.isdigit() or len(length) > 12 or int(length) > limit:
         raise Refusal(413, f"body: at most {limit:,} bytes; got more")
     if scope["method"] != "POST" and "transfer-encoding" in headers:
         raise Refusal(413, "body: none; got one")
-
-
-def _limit(headers: Headers) -> int:
-    """How long a body of its kind may be."""
-    return IMAGE if kind_of_body(headers) == "image" else TEXT
 
 
 def kind_of_body(headers: Headers) -> str:
@@ -197,13 +240,13 @@ def _counted(receive: Receive, limit: int) -> Receive:
 class _Answer:
     """Sends on, with our headers; data is kept nowhere unless the app says otherwise."""
 
-    def __init__(self, send: Send) -> None:
-        self.send, self.begun = send, False
+    def __init__(self, send: Send, policy: str) -> None:
+        self.send, self.policy, self.begun = send, policy, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
             headers = MutableHeaders(scope=message)
-            headers.update(HEADERS)
+            headers.update({**HEADERS, "Content-Security-Policy": self.policy})
             headers.setdefault("Cache-Control", "no-store")
         await self.send(message)

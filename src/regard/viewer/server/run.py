@@ -2,6 +2,7 @@
 
     serve([lens])                          until Ctrl-C
     with serve([lens], background=True) as served: served.url      in a notebook, or a test
+    serve_site(site_of, name="the course")  another site than that of lenses, which is told where its door is
 
 The server runs on a thread with a loop of its own, so that it also starts where a loop runs already.
 """
@@ -18,14 +19,15 @@ import webbrowser
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from ...algebra.errors import CallError
 from ..models.live import Live
 from .app import Site
-from .guard import Door, host_names
+from .guard import TEXT, Door, host_names
 from .live import Looker
 from .shelf import Entry, Shelf
 
@@ -40,15 +42,24 @@ RISK = (
 )
 
 
+class Servable(Protocol):
+    """What can be served: an app behind its guard, and a way to give up its work."""
+
+    def app(self) -> ASGIApp: ...
+
+    def close(self) -> None: ...
+
+
 class Served:
     """A server that runs: `url` opens it, `stop()` ends it."""
 
-    def __init__(self, site: Site, sock: socket.socket, url: str) -> None:
+    def __init__(self, site: Any, sock: socket.socket, url: str, sockets: bool = False) -> None:
         self.site, self.url = site, url
         self._server = _Server(site, uvicorn.Config(
-            site.app(), loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None, log_level="error",
-            access_log=False, server_header=False, date_header=False, proxy_headers=False, limit_concurrency=CLIENTS,
-            timeout_graceful_shutdown=1, h11_max_incomplete_event_size=64 * 1024,
+            site.app(), loop="asyncio", http="h11", ws="auto" if sockets else "none", ws_max_size=TEXT, lifespan="off",
+            log_config=None, log_level="error", access_log=False, server_header=False, date_header=False,
+            proxy_headers=False, limit_concurrency=CLIENTS, timeout_graceful_shutdown=1,
+            h11_max_incomplete_event_size=64 * 1024,
         ))  # fmt: skip
         self._ended = threading.Event()  # a thread cannot be waited for any more once Ctrl-C has interrupted its join
         self._thread = threading.Thread(target=self._run, args=(sock,), name="regard server", daemon=True)
@@ -92,7 +103,7 @@ class Served:
 class _Server(uvicorn.Server):
     """Answers those who wait before it closes their connections."""
 
-    def __init__(self, site: Site, config: uvicorn.Config) -> None:
+    def __init__(self, site: Servable, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.site = site
 
@@ -127,13 +138,36 @@ def serve(
     browser: whether to open the page;  token: what opens it, drawn at random unless given
     say:     what prints the address
     """
+    return serve_site(
+        lambda door: Site(Shelf(lenses, shipped), Looker(live), door),
+        host=host, port=port, browser=browser, token=token, background=background, say=say,
+    )  # fmt: skip
+
+
+def serve_site(
+    site_of: Callable[[Door], Servable],
+    *,
+    name: str = "the lens",
+    path: str = "/",
+    sockets: bool = False,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    browser: bool = True,
+    token: str | None = None,
+    background: bool = False,
+    say: Callable[[str], object] | None = None,
+) -> Served:
+    """Serve what site_of makes of a door, as `serve` does with lenses.
+
+    name: what it is called where its address is told;  path: what is opened first;  sockets: whether it has websockets
+    """
     tell = say or _printed
     if host not in LOCAL:
         tell(RISK.format(host=host))
     sock = _bound(host, port)
     door = Door(host_names(host), sock.getsockname()[1], token or secrets.token_urlsafe(24), host in EVERYWHERE)
-    served = Served(Site(Shelf(lenses, shipped), Looker(live), door), sock, _url(host, door)).start()
-    tell(f"the lens is at {served.url}")
+    served = Served(site_of(door), sock, _url(host, door, path), sockets).start()
+    tell(f"{name} is at {served.url}")
     if browser:
         _open(served.url)
     if not background:
@@ -163,9 +197,9 @@ def _bound(host: str, port: int | None) -> socket.socket:
     return sock
 
 
-def _url(host: str, door: Door) -> str:
+def _url(host: str, door: Door, path: str) -> str:
     name = "127.0.0.1" if host in EVERYWHERE else f"[{host}]" if ":" in host else host
-    return f"http://{name}:{door.port}/?token={door.token}"
+    return f"http://{name}:{door.port}{path}?token={door.token}"
 
 
 def _open(url: str) -> None:

@@ -1,0 +1,58 @@
+"""What the page tells a reader of an answer, of a choice, of what can be moved, and of other chapters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from ..contents import find_chapter
+from ..exercises.exercise import Found, Quiz, Verdict
+from .code import coloured
+from .prose import prose
+
+
+def verdict_told(verdict: Verdict) -> str:
+    """Right, or which mistakes; how to mend them is folded: one may want to find out."""
+    kind = "right" if verdict.right else "wrong"
+    found = "".join(f"<p><b>{escape(one.name)}</b>. {escape(one.says)}</p>{_mend(one)}" for one in verdict.found)
+    return f'<div class="verdict {kind}"><p class="title">{escape(verdict.title)}</p>{found}{verdict.page}</div>'
+
+
+def _mend(found: Found) -> str:
+    return f"<details><summary>How to mend it</summary>{coloured(found.mend)}</details>" if found.mend else ""
+
+
+def choice_told(quiz: Quiz, text: str) -> str:
+    """Why a choice is right or wrong."""
+    chosen = quiz.chosen(text)
+    return f"<b>{escape(text)}</b> {'Yes.' if chosen.right else 'No.'} {prose(chosen.because)[3:-4]}"
+
+
+def at_rest(movable: Any) -> str:
+    """What can be moved, as it stands at first: a widget draws itself, others say their value."""
+    widget = getattr(movable, "widget", None)
+    if widget is not None:
+        from ..widgets.still import mount_html
+
+        return mount_html(widget)
+    label, value = movable._args.label, movable._value  # public names are refused in the cell that makes it
+    return f"<p class='values'>{escape(label)} {escape(str(value))}</p>"
+
+
+def chapters_told(says: str, numbers: Sequence[int]) -> str:
+    """Links to other chapters, in a sentence."""
+    if not numbers:
+        return ""
+    named = ", ".join(
+        f"<a href='../{one.number}' data-chapter='{one.number}'>{one.number} {escape(one.title)}</a>"
+        for one in map(find_chapter, numbers)
+    )
+    return f"<p class='links'>{says} {named}.</p>"
+
+
+def cell_told(value: Any) -> str:
+    """A cell of a table; floats with three digits, numbers to the right."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"<td>{escape(str(value))}</td>"
+    return f'<td class="number">{value:.3g}</td>' if isinstance(value, float) else f'<td class="number">{value}</td>'

@@ -1,0 +1,1 @@
+"""An image as rows, one for each patch, in three languages."""

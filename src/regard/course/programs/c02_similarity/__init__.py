@@ -1,0 +1,1 @@
+"""Four measures of two vectors, in three languages."""

@@ -1,0 +1,1 @@
+"""Mahalanobis distance, by three ways to whiten, in three languages."""

@@ -1,0 +1,1 @@
+"""Turning a pair of numbers by its place: rotary positions, three times."""

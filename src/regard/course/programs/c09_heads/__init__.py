@@ -1,0 +1,1 @@
+"""Several heads, three times: a loop, and one product for all of them."""

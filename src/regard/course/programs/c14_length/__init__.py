@@ -1,0 +1,1 @@
+"""Softmax attention over blocks of keys, in three languages."""

@@ -1,0 +1,1 @@
+"""How many tokens a head reads, in three languages."""
