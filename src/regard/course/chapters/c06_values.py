@@ -96,7 +96,7 @@ def _(keys, names, page, values):
     page.figure(
         reach_of(values, names, paths, says="outputs while the query turns, inside the cloud"),
         "The outputs of queries of three lengths. It is the division by the total that keeps them in: with sigmoid "
-        f"weights, which share no total, y reaches {np.abs(outside).max():.1f} along an axis where no value goes beyond "
+        f"weights, which share no total, y reaches {np.abs(outside).max():.1f} along an axis, and no value goes past "
         f"{np.abs(values).max():.1f}.",
     )
     return

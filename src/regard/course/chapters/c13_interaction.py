@@ -311,8 +311,8 @@ def _(page):
 @app.cell
 def _(page):
     def seconds(run, *arrays):
-        """The best of five runs, in seconds of the processor: what the work takes where nothing disturbs it."""
-        return min(_timed(run, arrays) for _ in range(5))
+        """The best of three runs, in seconds of the processor: what the work takes where nothing disturbs it."""
+        return min(_timed(run, arrays) for _ in range(3))
 
     def _timed(run, arrays):
         start = process_time()
@@ -322,7 +322,7 @@ def _(page):
     def _vectors(n, count):
         return np.random.default_rng(0).standard_normal((count, n, 4))
 
-    sizes = {"N²": [512, 724, 1024, 1448], "N³": [64, 80, 101, 128]}
+    sizes = {"N²": [1024, 1448, 2048, 2896], "N³": [72, 91, 114, 144]}
     spent = {
         "N²": [seconds(over_tokens, *_vectors(n, 3), n) for n in sizes["N²"]],
         "N³": [seconds(attend, *_vectors(n, 5)) for n in sizes["N³"]],

@@ -61,7 +61,7 @@ WIDER = Compared(
     {
         "root of the model width": (
             _scaled_by_the_input,
-            "The score is divided by the root of D, the width of x. A score adds up d products, and d is the width of a key.",
+            "The score is divided by the root of D, the width of x. It adds up d products: d is the width of a key.",
             "scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(k.shape[-1])",
         )
     },

@@ -43,6 +43,7 @@ def judged(exercise: Exercise, answer: str) -> Verdict:
             return Verdict(False, "It could not be run.", (Found("it does not run", told),))
         except Exception as problem:  # noqa: BLE001 - whatever an answer raises
             told = f"It stopped with {type(problem).__name__}: {problem}".replace(str(file), "your answer")
+            told += ". A line still holds three dots: write there what it asks for." * ("ellipsis" in told)
             return Verdict(False, "It could not be run.", (Found("it does not run", told),))
     return Verdict(verdict.right, verdict.title, verdict.found, shown + verdict.page)
 
