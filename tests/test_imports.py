@@ -13,9 +13,9 @@ import regard
 PUBLIC = """
     Attention CallError EngineError Expression FormulaError Gradients H KindError Lens Mask MissingExtra
     ParseError RegardError TableError Weight
-    algebra b capture causal check claims cos cosine course d diagnosis documents dot each engines equal erf everywhere exp
-    experiments floor fused gelu geometry given h hf i inputs j lens log maximum minimum n padding parse prefix relu s
-    scaled_dot_product_attention self_attention share sigmoid sin softmax softplus sqdist sqrt table tanh viewer where
+    algebra b capture causal check claims cos cosine course d diagnosis documents dot each engines equal erf everywhere
+    exp experiments floor fused gelu geometry given h hf i inputs j lens log maximum minimum n padding parse prefix relu
+    s scaled_dot_product_attention self_attention share sigmoid sin softmax softplus sqdist sqrt table tanh viewer where
     window zoo
 """.split()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from regard.claims.keeping import MECHANISM
 from regard.experiments import store
 
-CACHED = (store.code_hash, store.dependencies, store._imported, store._fetched)
+CACHED = (store.code_hash, store.source_hash, store.dependencies, store._imported, store._fetched)
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from statistics import fmean
 
 import pytest
+from rich.console import Console
 
 from regard import claims
 from regard.claims.registry import measured
@@ -15,7 +17,7 @@ from regard.experiments import store
 from regard.experiments.record import Outcome
 from regard.experiments.registry import EXPERIMENTS, find
 
-OUTCOMES = Path(__file__).parents[2] / "bench" / "results" / "experiments"
+OUTCOMES = store.OUTCOMES
 LEDGER = {claim.id: claim for claim in claims.ledger()}
 TRAINING = "K4 N2 N3 N8 N9 M2 V1 V2 P2 P5 L1 L2 L3 T2 T3 T4 I3 N7 E1 P6 P8".split()
 
@@ -55,8 +57,51 @@ def test_fails_where_nothing_differs(known: Callable[..., None], name: str) -> N
     assert not measured(LEDGER[name]).passed
 
 
-def test_a_row_whose_experiment_was_not_run_is_skipped_with_the_command(known: Callable[..., None]) -> None:
+def test_a_row_whose_experiment_was_not_run_is_skipped_with_the_command(
+    known: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     known(lambda name: None)  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr(store, "shipped", lambda name: None)
     result = measured(LEDGER["L2"])
     assert result.status == "skipped"
     assert "`regard experiment recall` does, in about" in (result.skipped or "")
+
+
+# -- outcomes that come with the package -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Neither this user's cache nor the package's own outcomes."""
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(store, "OUTCOMES", tmp_path / "outcomes")
+    return tmp_path
+
+
+def test_a_shipped_outcome_is_known_while_its_source_stands(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = kept("recall")
+    assert store.known("recall") is None
+    assert not store.is_older("recall")
+    store.ship("recall", found)
+    assert store.known("recall") == store.outcome("recall") == found
+    assert store.known("recall", store.Scale(0.5)) is None
+    assert not store.is_older("recall")
+    monkeypatch.setattr(store, "source_hash", lambda module, leaving=(): "0" * 64)
+    store.code_hash.cache_clear()
+    assert store.known("recall") is None
+    assert store.is_older("recall")
+    assert store.outcome("recall") == found, "the ledger reads it, and says whose it is"
+
+
+def test_the_ledger_says_which_rows_rest_on_an_earlier_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=StringIO(), width=200)
+    monkeypatch.setattr(store, "is_older", lambda name: name == "recall")
+    claims.show(console, ["L2", "T2"])
+    assert (
+        "L2: from outcomes of an earlier code; regard claims --experiments measures them anew"
+        in console.file.getvalue()
+    )
+
+
+def test_every_experiment_has_an_outcome_that_ships() -> None:
+    assert sorted(path.stem for path in OUTCOMES.iterdir()) == sorted(EXPERIMENTS)

@@ -18,7 +18,7 @@ from regard.claims.registry import measured
 from regard.experiments import store
 from regard.experiments.record import Outcome
 
-OUTCOMES = Path(__file__).parents[2] / "bench" / "results" / "experiments"
+OUTCOMES = store.OUTCOMES
 LEDGER = {claim.id: claim for claim in claims.ledger()}
 WRONG = [name for name, claim in LEDGER.items() if claim.verdict is Verdict.WRONG]
 HOSTILE = "<script>alert(1)</script> & “more”"

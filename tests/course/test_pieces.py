@@ -57,7 +57,7 @@ def test_latex_that_is_none_is_said() -> None:
 def test_printed_programs_run_and_agree(form: str) -> None:
     found = programs.printed(rg.Attention(mask=rg.causal), form, form)
     arrays = tuple(np.random.default_rng(0).standard_normal((3, 5, 5)))
-    outcomes = programs.outcomes(found, arrays)
+    outcomes = programs.ran(found, arrays)
     assert list(outcomes) == ["python", "numpy", "torch"]
     assert programs.apart(outcomes) < 1e-14
     right = rg.Attention(mask=rg.causal)(*arrays) if form == "attention" else None
@@ -68,7 +68,7 @@ def test_printed_programs_run_and_agree(form: str) -> None:
 def test_programs_that_differ_say_by_how_much() -> None:
     two = [programs.Program("python", "", lambda x: x), programs.Program("numpy", "", lambda x: x + 0.25)]
     arrays = (np.zeros((2, 3)),)
-    assert programs.apart(programs.outcomes(two, arrays)) == 0.25
+    assert programs.apart(programs.ran(two, arrays)) == 0.25
     assert "is 0.2." in programs.side_by_side(two, arrays).still or "0.25" in programs.side_by_side(two, arrays).still
 
 

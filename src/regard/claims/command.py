@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from json import dumps
 from pathlib import Path
 from typing import Any
 
-from ..algebra.errors import CallError
+from ..algebra.errors import CallError, MissingExtra
+from ..experiments.record import Experiment
 from .keeping import measured_and_kept, measured_or_kept
 from .record import Claim, Result
 from .registry import ledger, select
@@ -63,7 +64,22 @@ def print_results(
             else:
                 _print_entry(console, results[-1])
     console.print(summary(results), highlight=False)
+    _note_older(console, {claim.id for claim in claims})
     return results
+
+
+def _note_older(console: Any, ids: set[str]) -> None:
+    """Say which rows rest on outcomes that other code has measured."""
+    from ..experiments.store import is_older
+
+    rows = []
+    with suppress(ImportError, MissingExtra):  # those rows were skipped, and said why
+        rows = [claim for one in _experiments(ids) if is_older(one.name) for claim in one.claims if claim in ids]
+    if rows:
+        console.print(
+            f"{', '.join(rows)}: from outcomes of an earlier code; regard claims --experiments measures them anew",
+            style="dim", highlight=False, markup=False, soft_wrap=True,
+        )  # fmt: skip
 
 
 def write_page(results: Sequence[Result], path: Path) -> Path:
@@ -91,9 +107,15 @@ def _written(path: Path, text: str, option: str) -> Path:
 def _run_experiments(console: Any, ids: set[str]) -> None:
     """Those that the claims ask for and that are not known."""
     from ..experiments.command import run_quietly
+
+    run_quietly(console, [one.name for one in _experiments(ids)])
+
+
+def _experiments(ids: set[str]) -> list[Experiment]:
+    """Those that decide any of these rows."""
     from ..experiments.registry import EXPERIMENTS, find
 
-    run_quietly(console, [one.name for one in map(find, EXPERIMENTS) if ids & set(one.claims)])
+    return [one for one in map(find, EXPERIMENTS) if ids & set(one.claims)]
 
 
 @contextmanager

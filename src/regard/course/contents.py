@@ -182,7 +182,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     ),
     Chapter(
         10, "learning", "Learning the matrices",
-        "Nobody writes W_Q, W_K and W_V. Where do they come from?",
+        "Nobody writes the matrices of queries, keys and values. Where do they come from?",
         (4, 6, 9), (11,),
         (
             "There is no closed form: the matrices begin at random, and a gradient moves them.",

@@ -92,10 +92,10 @@ class Lesson:
         below = f"<figcaption>{prose(caption)}</figcaption>" if caption else ""
         return _page(same(f"<figure><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{below}</figure>"))
 
-    def beside(self, *pieces: Piece) -> Piece:
-        """Pieces beside each other, where there is room."""
+    def beside(self, *pieces: Piece, wide: bool = False) -> Piece:
+        """Pieces beside each other, where there is room; three or more may want to be wider than the text."""
         cells = joined(element("div", piece) for piece in pieces)
-        return element("div", element("div", cells, class_="beside"), class_="lesson wide")
+        return _page(element("div", cells, class_="beside"), wide=wide or len(pieces) > 2)
 
     def stack(self, *pieces: Piece) -> Piece:
         """Pieces below each other."""

@@ -95,8 +95,17 @@ def _worked(runner: Runner, tried: list[Reading], failed: Failures) -> list[Tria
         for wanted in (False, True):
             chosen = [one for one, is_flat in zip(own, flat, strict=True) if is_flat is wanted]
             if found := _that_work(runner, chosen, failed):
-                return found
+                return [trial for trial in found if not _is_special(trial.reading, found)]
     return []
+
+
+def _is_special(reading: Reading, found: list[Trial]) -> bool:
+    """Whether inputs are as wide as all heads together, while another width works, too: √D is then √d, and hidden."""
+    sizes = reading.sizes
+    if not reading.present or sizes.model_width != sizes.heads * sizes.width:
+        return False
+    others = [trial.reading for trial in found if trial.reading.sizes.model_width != sizes.model_width]
+    return any(replace(other, sizes=sizes) == reading for other in others)
 
 
 def _that_work(runner: Runner, tried: list[Reading], failed: Failures) -> list[Trial]:

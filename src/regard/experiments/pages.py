@@ -1,6 +1,6 @@
 """Outcomes as a page to read: docs/experiments.md, and the pictures in it.
 
-    python -m regard.experiments.pages bench/results/experiments docs
+    python -m regard.experiments.pages docs
 
 For each experiment its question, what is done (the docstring of its module), its table and its answer. Nothing on the
 page is typed: what a run says is what stands there.
@@ -18,6 +18,7 @@ from textwrap import dedent
 from .picture import drawn
 from .record import Cell, Experiment, Outcome, Table, shown
 from .registry import EXPERIMENTS, find
+from .store import OUTCOMES
 
 PICTURED = ("phrases", "recall", "mistakes", "direction")
 """Those whose picture stands on the page; `regard experiment` draws them all."""
@@ -37,8 +38,9 @@ $ regard claims --experiments               # the rows of the ledger that they d
 ```
 
 An outcome is kept under the hash of the code that it depends on: the second time it is known, until the code changes or
-`--again` is said. [The ledger](claims.md) reads its numbers from there; a row whose experiment was not run with this
-code is skipped. The ledger holds numbers to bounds; those below are from one machine.
+`--again` is said. [The ledger](claims.md) reads its numbers from there. Outcomes come with the package, each with the
+hash of the source that measured it; where that is not the source here, the ledger says so. It holds numbers to bounds;
+those below are from one machine.
 
 In Python `find(name)` is an `Experiment`, `outcome(name)` what is known of it, an `Outcome`; where nothing is,
 it raises `NotMeasured`, which names the command:
@@ -56,7 +58,7 @@ it raises `NotMeasured`, which names the command:
 
 ```
 
-This page is written by `python -m regard.experiments.pages bench/results/experiments docs`, the outcomes by
+This page is written by `python -m regard.experiments.pages docs`, the outcomes by
 `python bench/experiments.py`.
 
 | | question | rows of the ledger |
@@ -142,4 +144,4 @@ def _small(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path(sys.argv[2]))
+    write(OUTCOMES, Path(sys.argv[1]))

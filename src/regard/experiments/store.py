@@ -1,16 +1,18 @@
 """What was measured already, and with which code: a number is measured again when that code has changed.
 
-    outcome("recall")                 the outcome of an experiment that is kept; an error where there is none
+    outcome("recall")                 the outcome of an experiment that is kept, or came with the package
     code_hash("experiments.recall")   the SHA-256 of a module, of all that it imports, and of the packages below
 
 An import counts wherever it stands, in a function too. In a file that fetches modules by their names, every text that
-names one counts. Results lie in REGARD_CACHE, or where the system keeps caches, under their name and the hash.
+names one counts. Results lie in REGARD_CACHE, or where the system keeps caches, under their name and the hash. Those
+that come with the package name the source that measured them; `is_older` says where that is not the one here.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import platform
 import sys
@@ -26,6 +28,8 @@ from .registry import find
 SOURCE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "sympy", "torch", "jax", "scipy", "scikit-learn", "transformers")
 """Others' code that numbers depend on, by its version where it is installed."""
+OUTCOMES = SOURCE / "experiments" / "outcomes"
+"""Outcomes that come with the package: NAME.json, with the hash of the source that measured it under "source"."""
 FETCHERS = {"import_module", "by_name"}
 """Functions that import what a text names."""
 
@@ -41,17 +45,43 @@ class NotMeasured(RegardError):  # noqa: N818 - what is the case, as one says it
 
 
 def known(name: str, scale: Scale = Scale()) -> Outcome | None:  # noqa: B008 - a value that never changes
-    """The outcome that is kept; None where there is none of this code."""
+    """The outcome of this code, kept here or shipped; None where there is none."""
     path = place(name, scale)
-    return Outcome.of_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if path.is_file():
+        return Outcome.of_json(path.read_text(encoding="utf-8"))
+    brought = shipped(name) if scale == Scale() else None
+    return brought[0] if brought is not None and brought[1] == source_hash(f"experiments.{name}") else None
 
 
 def outcome(name: str) -> Outcome:
-    """The outcome of the whole experiment, for the ledger; an error where it was not run with this code."""
+    """The outcome of the whole experiment, for the ledger: of this code, or else the one that came with the package."""
     found = known(name)
-    if found is None:
+    if found is not None:
+        return found
+    brought = shipped(name)
+    if brought is None:
         raise NotMeasured(find(name))
-    return found
+    return brought[0]
+
+
+def shipped(name: str) -> tuple[Outcome, str] | None:
+    """The outcome that came with the package, and the hash of the source that measured it."""
+    path = OUTCOMES / f"{name}.json"
+    if not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
+    return Outcome.of_json(text), str(json.loads(text).get("source", ""))
+
+
+def ship(name: str, found: Outcome) -> None:
+    """Let an outcome of this code come with the package."""
+    told = json.loads(found.json()) | {"source": source_hash(f"experiments.{name}")}
+    write(OUTCOMES / f"{name}.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+
+
+def is_older(name: str) -> bool:
+    """Whether all that is known of an experiment was measured by other code."""
+    return known(name) is None and shipped(name) is not None
 
 
 def measured(name: str, scale: Scale = Scale(), tell: Tell = silent) -> Outcome:  # noqa: B008
@@ -94,12 +124,21 @@ def write(path: Path, text: str) -> None:
 
 @cache
 def code_hash(module: str, leaving: tuple[str, ...] = ()) -> str:
-    """The SHA-256 of the source of a module and of all that it depends on, and of the versions of `PACKAGES`."""
+    """The SHA-256 of the source that a module depends on, and of the versions of `PACKAGES`."""
     digest = hashlib.sha256(f"Python {platform.python_version()}\0".encode())
     for package in PACKAGES:
         digest.update(f"{package} {_version(package)}\0".encode())
+    digest.update(source_hash(module, leaving).encode())
+    return digest.hexdigest()
+
+
+@cache
+def source_hash(module: str, leaving: tuple[str, ...] = ()) -> str:
+    """The SHA-256 of the source of a module and of all that it depends on, on whatever machine."""
+    digest = hashlib.sha256()
     for name in sorted(dependencies(module, leaving)):
-        digest.update(f"{name}\0".encode() + _file(name).read_bytes() + b"\0")
+        source = _file(name).read_text(encoding="utf-8")  # line ends are the same everywhere
+        digest.update(f"{name}\0{source}\0".encode())
     return digest.hexdigest()
 
 

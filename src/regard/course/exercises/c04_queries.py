@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
-from ...attention import Attention, self_attention
-from .exercise import Choice, Exercise, Quiz, Verdict
-from .judging import Checked, Compared
+from ...attention import Attention
+from .exercise import Choice, Exercise, Quiz
+from .judging import Checked
 
 TASK = """
 Write the heart of `attend(x, Wq, Wk)` in NumPy: queries, keys, and the score of every pair. `x` is `(..., n, D)`, one
@@ -47,46 +42,12 @@ def attend(x, Wq, Wk):
 """
 
 
-def _scaled_by_the_input(x: Any, Wq: Any, Wk: Any) -> Any:
-    return self_attention(x, Wq * np.sqrt(Wq.shape[-1] / x.shape[-1]), Wk)
-
-
-RNG = np.random.default_rng(4)
-WIDER = Compared(
-    self_attention,
-    tuple(
-        (RNG.normal(size=(n, D)), RNG.normal(size=(D, d)), RNG.normal(size=(D, d)))
-        for n, D, d in ((3, 4, 2), (5, 6, 3))
-    ),
-    {
-        "root of the model width": (
-            _scaled_by_the_input,
-            "The score is divided by the root of D, the width of x. It adds up d products: d is the width of a key.",
-            "scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(k.shape[-1])",
-        )
-    },
-)
-
-
-@dataclass(frozen=True)
-class Twice:
-    """Judged by `rg.check`, and then on inputs that are wider than their keys."""
-
-    first: Checked
-    then: Compared
-
-    def __call__(self, target: str) -> Verdict:
-        verdict = self.first(target)
-        other = self.then(target) if verdict.right else verdict
-        return verdict if other.right else other
-
-
 EXERCISE = Exercise(
     function="attend",
     task=TASK,
     start=START,
     answer=ANSWER,
-    judge=Twice(Checked(Attention(), {"library": "numpy", "roles": "x wq wk"}), WIDER),
+    judge=Checked(Attention(), {"library": "numpy", "roles": "x wq wk"}),
     wrong={
         "keys from the queries": ANSWER.replace("k = x @ Wk", "k = x @ Wq"),
         "queries and keys swapped": ANSWER.replace("q @ np.swapaxes(k, -1, -2)", "k @ np.swapaxes(q, -1, -2)"),

@@ -10,6 +10,7 @@ import numpy as np
 from .svg import Drawing, Frame, shade
 
 CELL = 40
+COLOURS = ("accent", "slate", "accent2", "faint")
 
 
 def matrix_of(
@@ -42,7 +43,7 @@ def matrix_of(
 
 def curves_of(
     x: Any, curves: Mapping[str, Any], *, says: str, across: str, up: str, width: float = 640, height: float = 300,
-    low: float | None = None, high: float | None = None, colours: Sequence[str] = ("accent", "slate", "accent2", "faint"),
+    low: float | None = None, high: float | None = None, colours: Sequence[str] = COLOURS,
 ) -> str:  # fmt: skip
     """Curves over x, each with its name at its end."""
     drawing, x = Drawing(width, height), np.asarray(x, float)

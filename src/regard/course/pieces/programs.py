@@ -76,7 +76,7 @@ def _loaded(source: str, call: str) -> Callable[..., Any] | None:
 # -- run and compared ------------------------------------------------------------------------------------------
 
 
-def outcomes(programs: list[Program], arrays: tuple[Any, ...]) -> dict[str, Any]:
+def ran(programs: list[Program], arrays: tuple[Any, ...]) -> dict[str, Any]:
     """What each program makes of the arrays, as NumPy arrays; those that could not run are left out."""
     return {
         one.language: np.asarray(one.run(*(_as(one.language, array) for array in arrays)), dtype=float)
@@ -101,7 +101,7 @@ def apart(found: dict[str, Any]) -> float:
 
 def side_by_side(programs: list[Program], arrays: tuple[Any, ...]) -> Piece:
     """The three programs, and how far apart they are on these arrays."""
-    found = outcomes(programs, arrays)
+    found = ran(programs, arrays)
     columns = "".join(f"<div><h4>{LANGUAGES[one.language]}</h4>{coloured(_body(one.source))}</div>" for one in programs)
     said = _said(programs, found, arrays)
     return same(f'<section class="programs"><div class="columns">{columns}</div><p class="agree">{said}</p></section>')

@@ -195,7 +195,14 @@ def scaled_dot_product(q, k, v):
     return torch.matmul(F.softmax(attn, dim=-1), v)
 
 
+def projected_attention(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(x.shape[-1])
+    return _softmax(scores) @ v
+
+
 BUGS: dict[str, list[str]] = {
+    "projected_attention": ["root of the model width"],
     "attention": ["no root of d"],
     "dot_product_attention": ["no root of d"],
     "SelfAttention": ["no root of d"],
