@@ -15,6 +15,7 @@ help:
 	@echo "make gallery  the lens without PyTorch, on captures that come with the package"
 	@echo "make tour     five formulas: their mathematics, and their matrices on a sentence"
 	@echo "make test     everything that must hold: style, types, tests, doctests, documents"
+	@echo "make slow     tests that take minutes: every kernel compiled for chips that are not here, several processes"
 	@echo "make lint     style and types alone"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make docs     build the documentation site into site/"
@@ -40,7 +41,10 @@ tour: .venv/regard-cli
 	@$(BIN)/python -m regard
 
 test: lint
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
+
+slow: .venv/regard-dev
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow $(ARGS)
 
 lint: .venv/regard-dev
 	@$(BIN)/ruff check
@@ -117,4 +121,4 @@ clean:
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help run learn gallery tour test lint format docs docs-serve claims experiments models bench clean
+.PHONY: help run learn gallery tour test slow lint format docs docs-serve claims experiments models bench clean

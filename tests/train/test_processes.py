@@ -52,6 +52,7 @@ def test_one_process_is_its_own_world(monkeypatch: pytest.MonkeyPatch) -> None:
         processes.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not gloo_starts(), reason="needs PyTorch's gloo on Linux: install a build of torch that has it")
 def test_two_learn_what_one_learns(tmp_path: Path) -> None:
     settings = small("text", tmp_path, steps=5, evaluate=5, accumulate=2, batch=8, dropout=0.0, sample=0)

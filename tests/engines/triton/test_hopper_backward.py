@@ -268,6 +268,7 @@ def compiled():
     return looped(FORMULAS, CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_compiles_for_hopper_and_no_loop_spills(compiled, name):
     """What is kept for the end of a tile may be put away before its loop, and nothing else."""
@@ -280,6 +281,7 @@ def test_it_compiles_for_hopper_and_no_loop_spills(compiled, name):
     assert sum(loop["local"] for loop in found["loops"]) <= 2, found["loops"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows softmax 64", "rows softmax 128", "keys softmax 64", "keys softmax 128"])
 def test_the_weights_of_a_block_are_made_under_products(compiled, name):
     """A thread makes 32 of the 64 · 64 weights, all but a few of them before the second wait of the loop."""

@@ -222,6 +222,7 @@ def compiled():
     return measured(FORMULAS, CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_compiles_for_hopper_without_spills(compiled, name):
     found = compiled[name]
@@ -232,6 +233,7 @@ def test_it_compiles_for_hopper_without_spills(compiled, name):
     assert not found["serialized"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax 64", "softmax 128", "causal in turn", "softmax 256"])
 def test_the_weights_of_a_block_are_made_under_products(compiled, name):
     """One exponential for each of a thread's numbers stands between the waits for S and for P V."""

@@ -28,6 +28,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_kernel_compiles(case: str) -> None:
     chip, dtype, template, formulas = CASES[case]

@@ -244,6 +244,7 @@ for name, (file, function, arguments) in torch.load(f"{sys.argv[2]}/calls.pt").i
 """
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.parametrize("chip", [80, 90])
 def test_compiles_for_a_chip(tmp_path: Path, chip: int) -> None:

@@ -623,6 +623,7 @@ def test_bytes_of_shared_memory_are_those_of_the_compiler(capability: tuple[int,
 # -- without a GPU ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["90", "80"])
 def test_kernels_compile(chip: str) -> None:
     """In another process, whose triton is not interpreted."""

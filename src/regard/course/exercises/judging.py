@@ -138,8 +138,13 @@ class Compared:
             if self._agrees(wrong, returned):
                 return Verdict(False, f"Not yet: {name}.", (Found(name, says, mend),), self._shown(returned))
         if any(one is None for one in returned):
-            says = "It returns something that is no array of numbers. Are there dots left to fill in?"
+            says = "It returns something that is no array of numbers. Is a return missing, or are dots left to fill in?"
             return Verdict(False, "Not yet: no numbers.", (Found("no numbers yet", says),))
+        for ours, problem in zip(returned, self.problems, strict=True):
+            wanted = np.shape(self.right(*problem))
+            if ours.shape != wanted:
+                says = f"It returns an array of shape {ours.shape}; asked for is one of shape {wanted}."
+                return Verdict(False, "Not yet: another shape.", (Found("another shape", says),), self._shown(returned))
         says = "It differs from what is right in a way that has no name here."
         return Verdict(False, "Not yet.", (Found("another result", says),), self._shown(returned))
 
@@ -167,6 +172,8 @@ class Compared:
 
 def _numbers(value: Any) -> Any:
     """What was returned as an array; None where it is none."""
+    if value is None:  # np.asarray would make it not-a-number
+        return None
     try:
         return np.asarray(value.detach() if hasattr(value, "detach") else value, dtype=float)
     except (TypeError, ValueError):
