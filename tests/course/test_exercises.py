@@ -10,7 +10,8 @@ from regard.algebra.errors import KindError
 from regard.course import CHAPTERS
 from regard.course.exercises import of_chapter
 from regard.course.exercises.exercise import Choice, Exercise, Quiz
-from regard.course.exercises.judging import Checked, Compared, judged
+from regard.course.exercises.judges import Checked, Compared
+from regard.course.exercises.judging import judged
 
 KEYS = [chapter.key for chapter in CHAPTERS]
 WRONG = [(key, name) for key in KEYS for name in of_chapter(key)[0].wrong]
@@ -66,8 +67,8 @@ TWICE = Exercise(
     [
         ("def twice(x):\n    return x * x\n", "squared"),
         ("def twice(x):\n    return x\n", "another result"),
-        ("def twice(x):\n    return 'much'\n", "another result"),
-        ("def twice(x):\n    return x[:1] * 2\n", "another result"),
+        ("def twice(x):\n    return 'much'\n", "no numbers yet"),
+        ("def twice(x):\n    return x[:1] * 2\n", "another shape"),
         ("def twice(x):\n    return 1 / 0\n", "it does not run"),
         ("def twice(x:\n    return x\n", "not Python"),
         ("def thrice(x):\n    return x\n", "no function"),

@@ -92,6 +92,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_compiles_whole(name: str) -> None:
     code = HELP + dedent(CASES[name])

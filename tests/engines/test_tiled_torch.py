@@ -49,6 +49,7 @@ def test_gradients_by_torch_func() -> None:
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.slow
 def test_gradcheck() -> None:
     q, k, v = leaves(2, 2, 5, 3, dtype=torch.float64)
     bias = torch.randn(2, 90, dtype=torch.float64, requires_grad=True)
@@ -78,6 +79,7 @@ torch.library.opcheck(torch.ops.regard.tiled.default, arguments, test_utils=test
 """
 
 
+@pytest.mark.slow
 def test_compiles_whole() -> None:
     """In a process of its own: the type checks of this one are not for Dynamo to read."""
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)

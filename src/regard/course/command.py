@@ -70,7 +70,7 @@ def show(console: Any, wanted: Wanted) -> None:
     wanted.check()
     chapters = wanted.chapters()
     if wanted.forget:
-        return forget(say, console.input, yes=wanted.yes)
+        return forget(say, lambda asked: str(console.input(asked, markup=False)), yes=wanted.yes)  # [y/N] is no markup
     if wanted.listing:
         return list_chapters(say, CHAPTERS, Progress.read())
     _check_installed(NEEDED)

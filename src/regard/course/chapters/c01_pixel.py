@@ -58,7 +58,7 @@ def _(page):
 def _(colours, grey, page, radius, value):
     places = twins(grey, colours, value.value)
     _all = int(np.sum(grey == value.value))
-    _seen = (2 * min(radius.value, 48) + 1) ** 2
+    _seen = (2 * radius.value + 1) ** 2
     page.figure(
         windows_of(
             grey,
@@ -68,7 +68,13 @@ def _(colours, grey, page, radius, value):
             whole=radius.value > 48,
         ),
         f"Four of the {_all:,} pixels of this photograph with the value {value.value}. "
-        + (f"Each is seen with {_seen - 1:,} neighbours." if _seen > 1 else "None of their neighbours is shown yet."),
+        + (
+            "Now all of it is uncovered."
+            if radius.value > 48
+            else f"Each is seen with {_seen - 1:,} neighbours."
+            if _seen > 1
+            else "None of their neighbours is shown yet."
+        ),
     )
     return
 
@@ -79,13 +85,15 @@ def _(grey, page):
         name: sum(int(np.sum(grey[top:low, left:right] == 142)) for top, left, low, right in boxes)
         for name, boxes in SEGMENTS.items()
     }
-    _told = ", ".join(f"{count} in the {name}" for name, count in _inside.items() if count)
+    _there = " and ".join(f"{count} times in the {name}" for name, count in _inside.items() if count)
+    _empty = " and ".join(f"the {name}" for name, count in _inside.items() if not count)
+    _told = _there + (f", and not once in {_empty}" if _empty else "")
     page.say(f"""
     ## Information, and meaning
 
     The number alone is information: so bright, no brighter. What it *means* is a matter of its neighbours. In boxes
-    drawn by hand around the sky, the water, the pagoda and the trees, 142 occurs {_told}. No rule that is given the
-    number 142 and nothing else can tell which of these it is looking at.
+    drawn by hand around the sky, the water, the pagoda and the trees, 142 occurs {_told}. No rule that is given
+    the number 142 and nothing else can tell where it is looking.
 
     Close by, the difference is plain. These are the numbers around two such pixels:
     """)
@@ -99,7 +107,7 @@ def _(grey, page):
         numbers_of(grey, pair, ["on a roof", "among leaves"], says="the numbers around two pixels of the value 142"),
         f"Two pixels of the value {grey[pair[0]]}, and the 24 numbers around each. The spread of these numbers is "
         + " and ".join(f"{float(grey[_r - 2 : _r + 3, _c - 2 : _c + 3].std()):.0f}" for _r, _c in pair)
-        + ". On the right, the same from further away.",
+        + ". Beside them, the same from further away.",
     )
     return
 
@@ -220,9 +228,9 @@ def _(asking, choosy, image, page):
 def _(likeness, page):
     page.mathematics(
         likeness,
-        "The borrowed rule, as the library prints it. Why a distance, why an exponential, why a share of the "
-        "total: that is "
-        "chapters 2 to 5. Not choosy at all, everyone takes the average of all; very choosy, everyone keeps to itself.",
+        "The borrowed rule, as the library prints it: for now $q$, $k$ and $v$ are all the rows of X themselves. Why a "
+        "distance, why an exponential, why a share of the total: that is chapters 2 to 5. Not choosy at all, everyone "
+        "takes the average of all; very choosy, everyone keeps to itself.",
     )
     return
 

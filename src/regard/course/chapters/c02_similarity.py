@@ -296,6 +296,16 @@ def _(page):
 
 
 @app.cell(hide_code=True)
+def _(page):
+    page.say("""
+    ## In three languages
+
+    The four measures of two patches, each as a few lines.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
 def _(other, page, roof):
     page.written("measures", roof, other)
     return

@@ -29,16 +29,17 @@ def _():
 @app.cell(hide_code=True)
 def _(page):
     grey = in_grey()[90:420, 60:440].astype(float)  # pagoda, trees and a piece of the lake
-    _along, _across = np.abs(grey - grey.mean()), np.abs(grey[:, 1:] - grey[:, :-1])
+    _left, _right = grey[:, :-1] - grey.mean(), grey[:, 1:] - grey.mean()
+    _along, _across = np.abs(_left + _right) / 2**0.5, np.abs(_left - _right) / 2**0.5
     page.say(f"""
     Take a pixel of the photograph, and the pixel to its right. Two numbers, so one point in the plane. Do it five
     hundred times, and there is a cloud. It is no round cloud: neighbours are nearly equal, so it lies along the
     diagonal, long and thin.
 
     In such a cloud, is a step of 40 far? Along the diagonal, where both pixels become brighter, it is nothing:
-    {(_along > 40).mean():.0%} of all pixels are farther than that from the mean. Across the diagonal it is a lot:
-    only {(_across > 40).mean():.0%} differ from their neighbour by so much. Euclid, who counts all directions alike,
-    cannot know. **The data knows.**
+    {(_along > 40).mean():.0%} of all pairs lie farther than that from the middle. Across the diagonal, where one
+    becomes brighter than the other, it is a lot: only {(_across > 40).mean():.0%} lie so far out. Euclid, who counts
+    all directions alike, cannot know. **The data knows.**
     """)
     return (grey,)
 
@@ -46,7 +47,7 @@ def _(page):
 @app.cell(hide_code=True)
 def _(page):
     lag = mo.ui.slider(
-        steps=[1, 2, 3, 5, 8, 13, 21, 34, 55, 89], value=2, label="pixels between the two", show_value=True
+        steps=[1, 2, 3, 5, 8, 13, 21, 34, 55, 89], value=2, label="pixels from one to the other", show_value=True
     )
     turn = mo.ui.slider(0, 360, value=0, step=10, label="turn the whitened cloud by", show_value=True)
     page.hand(

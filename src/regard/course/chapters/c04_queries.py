@@ -16,6 +16,7 @@ with app.setup(hide_code=True):
     from regard.course import lesson
     from regard.course.figures.photograph import in_grey
     from regard.course.figures.roles import directed_of, middle_of, scene_of, signed_of, turned_of
+    from regard.course.figures.sideways import sideways
     from regard.inputs import patches
 
 
@@ -81,9 +82,13 @@ def _(hull_asks, page, tied, waves_answer):
         f"the boat's own score is {scores[0, 0]:.1f}."
         if tied.value
         else f"From boat to water {_there:.2f}, from water to boat {_back:.2f}."
-    )
+    ).replace("-", "−")
     page.stack(
-        page.figure(directed_of(asks[:, 0], answers[:, 0], says="boat and water, and the two scores between them")),
+        page.figure(
+            sideways(
+                directed_of(asks[:, 0], answers[:, 0], says="boat and water, and the two scores between them"), 400
+            )
+        ),
         page.figure(
             signed_of(scores, names, names, says="the scores of all pairs", lit=[(0, 1), (1, 0)], corner="asks ↓"),
             f"The scores of all pairs: the row asks, the column answers. {_told}",
@@ -108,7 +113,7 @@ def _(page):
 
     One question is little. Let a patch have $d$ of them: its query is a list of how much it asks each, its key a list
     of how much it answers each. The dot product adds up over the questions. Here are two: “What am I lying on?” and
-    “Where do I have my colour from?” Water asks the second one, and the sky answers it.
+    “Where does my colour come from?” Water asks the second one, and the sky answers it.
     """)
     return
 
@@ -202,7 +207,7 @@ def _(page):
 
     There it is again, the matrix between two vectors. In chapter 3 it was $\Sigma^{-1}$: measured, symmetric. Now it
     is $M = W_Q W_K^\top$: learned, and free to have a direction. At a quarter turn between them it has nothing else:
-    $s_{ij} = -s_{ji}$, and nobody asks anything of itself.
+    $s_{ij} = {-s_{ji}}$, and nobody asks anything of itself.
     """)
     return
 
@@ -210,7 +215,9 @@ def _(page):
 @app.cell(hide_code=True)
 def _(page):
     page.mathematics(
-        rg.Attention(score=dot(table("M"))), "Attention with a matrix in the middle, as the library writes it."
+        rg.Attention(score=dot(table("M"))),
+        "Attention with a matrix in the middle, as the library writes it. Its $q$ and $k$ are whatever stands on the "
+        "two sides of M, here $x_i$ and $x_j$ themselves, and it writes vectors as columns.",
     )
     return
 
@@ -272,7 +279,7 @@ def _(inner, page):
             middle_of(
                 between.matrix, between.terms[1], between.rank, says="the matrix in the middle, and its singular values"
             ),
-            f"M has 64 × 64 = {64 * 64:,} entries, but it is made of 2 × 64 × {inner.value} = "
+            f"M has 64 × 64 = {64 * 64:,} entries. It is made of 2 × 64 × {inner.value} = "
             f"{2 * 64 * inner.value:,} numbers, and its rank "
             f"is {between.rank}: as many questions as there are, and no more.",
         ),
@@ -289,8 +296,8 @@ def _(page):
     _other = geometry.BilinearForm.of(_Wq, _Wq @ _S).asymmetry
     page.aside(rf"""
     Two different matrices do not always make a direction. If $W_K = W_Q S$ with a symmetric $S$, then
-    $M = W_Q S\, W_Q^\top$ is symmetric again: of one such M {_same:.0%} is not symmetric, of one with any other $S$
-    {_other:.0%}. And $W_Q = W_K = 1$ is the plain dot product of chapter 2.
+    $M = W_Q S\, W_Q^\top$ is symmetric again: of one such M {_same:.0%} is not symmetric, of one whose $S$
+    is not symmetric {_other:.0%}. And $W_Q = W_K = 1$, the identity, is the plain dot product of chapter 2.
     """)
     return
 

@@ -60,7 +60,9 @@ def _(page, psi, third):
     # one query that is 1, and keys that are the scores: the dot product is then the score itself
     shares = rg.Attention(score=dot, weight=functions[psi.value]).weights(np.ones((1, 1)), scores[:, None])
     page.figure(
-        matrix_of(shares, ["w"], [f"{score:.1f}" for score in scores], says="five weights", top=1, cell=84),
+        matrix_of(
+            shares, ["w"], [f"{score:.1f}".replace("-", "−") for score in scores], says="five weights", top=1, cell=84
+        ),
         f"Weights of five keys, by their scores, for ψ = {psi.value}. Together: {shares.sum():.3f}.",
     )
     return
@@ -80,8 +82,9 @@ def _(page):
     page.say(r"""
     ## Why $\sqrt{d}$?
 
-    Take queries and keys whose $d$ entries are random, each of spread 1. A dot product adds $d$ such products.
-    Variances add, so the score has variance $d$: its spread is $\sqrt d$. No limit theorem is needed.
+    Take queries and keys whose $d$ entries are random, around 0 and each of spread 1. A dot product adds $d$ products
+    of two such numbers, each of spread 1 again. Variances add, so the score has variance $d$: its spread is
+    $\sqrt d$. No limit theorem is needed.
 
     Softmax cares about differences of scores. If they lie 8 apart, the larger one gets $e^8 \approx 3000$ times as
     much, and the others are not heard. Move $d$, and see how evenly a query spreads its attention, with the division by
@@ -125,20 +128,22 @@ def _(page, width):
 def _(evenness, page, with_root, without):
     widths = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256])
     draws = [np.random.default_rng(1).standard_normal((2, 64, width)) for width in widths]
+    even = {
+        "with √d": [evenness(with_root.weights(*draw)) for draw in draws],
+        "without": [evenness(without.weights(*draw)) for draw in draws],
+    }
     page.figure(
         curves_of(
             np.log2(widths),
-            {
-                "with √d": [evenness(with_root.weights(*draw)) for draw in draws],
-                "without": [evenness(without.weights(*draw)) for draw in draws],
-            },
+            even,
             says="evenness of attention against the width",
             across="log₂ d",
             up="evenness of a row",
             low=0,
             high=1,
         ),
-        "At d = 4 the root hardly matters; at 64 a query without it reads little more than one key. "
+        f"At d = 4 the row is still even without the root, {even['without'][2]:.2f} where it could be "
+        f"{even['with √d'][2]:.2f}; at 64 it is {even['without'][6]:.2f}, and a query reads little more than one key. "
         "A missing root hides in small tests.",
     )
     return
@@ -158,6 +163,16 @@ def _(page):
     The sum in $w_{ij}$ runs over $j$, the keys: **each row is one query's budget**. Summed over queries instead, the
     columns sum to 1 and a query may read everything twice, or nothing. The program still runs, and the loss still falls
     a little.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def _(page):
+    page.say("""
+    ## In three languages
+
+    The whole equation, as the library prints it. Look for the one line where each row is divided by its sum.
     """)
     return
 

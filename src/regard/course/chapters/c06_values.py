@@ -40,7 +40,8 @@ def _(page):
 
     This is an average, and averages have a home. Between two points it lies on the line from one to the other; among
     many, inside the shape that a rubber band around them would take. In the plane below discs are keys: what is
-    found. Squares are values: what is sent, with their rubber band. **Drag the query** $x$, and try to get $y$ out.
+    found. Squares are values: what is sent, with their rubber band. The point $x$ is the query itself, no matrix
+    stands before it yet. **Drag it**, and try to get $y$ out.
     """)
     return
 
@@ -68,7 +69,8 @@ def _(cloud, names, page, values):
         chain_of(values, _w, _y, names, says="the sum of values by their weights, arrow after arrow"),
         "The same sum, drawn: from zero, each value shortened to its weight, one after the other. The last arrow "
         "ends at y = "
-        f"({_y[0]:.2f}, {_y[1]:.2f}). Just now {names[_first]} brings {_w[_first]:.0%} of it, and the weights sum to "
+        + f"({_y[0]:.2f}, {_y[1]:.2f})".replace("-", "−")
+        + f". Just now {names[_first]} brings {_w[_first]:.0%} of it, and the weights sum to "
         f"{_w.sum():.3f}.",
     )
     return
@@ -148,9 +150,8 @@ def _(across, down, head, page):
     page.figure(
         jobs_of(_found, down.value, across.value),
         f"Bright is much weight. The patch gives away 1 in all; it receives {_read.sum():.2f} from the {len(_read)} "
-        "patches together. Of the ten "
-        f"patches it reads most, {len({*np.argsort(-_reads)[:10]} & {*np.argsort(-_read)[:10]})} are among the ten "
-        "that read it most.",
+        "patches together. The ten patches that it reads most and the ten that read it most have "
+        f"{len({*np.argsort(-_reads)[:10]} & {*np.argsort(-_read)[:10]})} in common.",
     )
     return
 
@@ -203,7 +204,7 @@ def _(page, sends, sharp):
     _told = (
         "and most are about who spoke, not what was told."
         if own
-        else f"sad {heard[0, 1]:.2f}: Cleo's story, and nothing else."
+        else f"good {heard[0, 0]:.2f} and sad {heard[0, 1]:.2f}: stories, and nothing else."
     )
     page.stack(
         page.figure(
@@ -247,7 +248,7 @@ def _(page):
     keyed = mo.ui.slider(1, 8, value=3, label="d_k", show_value=True)
     sent = mo.ui.slider(1, 8, value=5, label="d_v", show_value=True)
     page.hand(
-        tokens, width, keyed, sent, says="Which size changes the matrices that are learned? Which changes only A?"
+        tokens, width, keyed, sent, says="Which size changes the matrices that are learned? Which makes A larger?"
     )
     return keyed, sent, tokens, width
 
@@ -309,7 +310,7 @@ def _(page, rank):
             {"V": _v, "Y = A V": _mixed, "max(Y, 0)": np.maximum(_mixed, 0)}, says="directions of V, Y and a bent Y"
         ),
         "Each column is a direction, as tall as the data is wide along it (roots of singular values). Attention "
-        "keeps their number or lowers it; the bend adds some.",
+        "keeps their number or lowers it; the bend may add some.",
     )
     return
 

@@ -222,10 +222,10 @@ def _(page):
     _attention = rg.Attention(score=dot(rg.table("M")))
     _found = [_attention.weights(cat[None], x, M=_M)[0, wanted] for x, cat, wanted in _cases]
     page.say(rf"""
-    So in two dimensions it cannot be done, by no training whatever. In sixteen it is easy: {len(_scores)} wishes, one
+    So in two dimensions it cannot be done, whatever the training. In sixteen it is easy: {len(_scores)} wishes, one
     for each word of the three phrases, and {_M.size} numbers in the matrix between query and key to fulfil them. One
     matrix for all three phrases gives the wanted words the weights {_found[0]:.2f}, {_found[1]:.2f} and
-    {_found[2]:.2f}. Small shifts of place are enough, where there is room.
+    {_found[2]:.2f}. To add a place is enough, where there is room.
 
     ## Four ways to tell a place
 
@@ -323,7 +323,7 @@ def _(first, page, second):
     page.figure(
         turned_of(_q[0], _k[0], first.value, second.value, turned, says="a query and a key, turned by their places"),
         f"i − j = {first.value - second.value}: q · k = {turned[0] @ turned[1]:.3f}. A thousand places further on, "
-        f"both: {_shifted:.3f}.",
+        f"both: {_shifted:.3f}.".replace("-", "−"),
     )
     return
 

@@ -51,6 +51,7 @@ def _(page):
         },
         value="causal: only what came before, and oneself",
         label="the rule",
+        full_width=True,
     )
     page.hand(rule, says="Look at the first row under the causal rule. What can the first word do but read itself?")
     return (rule,)
@@ -93,7 +94,7 @@ def _(page):
     weight of a hidden pair is set to 0.
 
     Both leave zeros where there should be zeros. The difference is in the total. Here is the row of one word, *sat*,
-    who must not know what comes after. Raise the score of a word from the future, and watch the weights of the past.
+    which must not know what comes after. Raise the score of a word from the future, and watch the weights of the past.
     """)
     return
 

@@ -14,6 +14,7 @@ with app.setup(hide_code=True):
     from regard.course import lesson
     from regard.course.figures.charts import curves_of, matrix_of
     from regard.course.figures.headed import sentence, slices_of, wall_of
+    from regard.course.figures.sideways import sideways
     from regard.course.widgets import Matrix
 
 
@@ -155,7 +156,10 @@ def _(page, share):
             f"**One head.** The two parties differ by {np.abs(_one[0] - _one[1]).max():.2f}.",
         ),
         page.figure(
-            matrix_of(_two, _names, [str(n % 8) for n in range(16)], says="what two heads bring", top=1, cell=30),
+            sideways(
+                matrix_of(_two, _names, [str(n % 8) for n in range(16)], says="what two heads bring", top=1, cell=30),
+                560,
+            ),
             "**Two heads**, one for A and one for B, side by side. They differ by "
             f"{np.abs(_two[0] - _two[1]).max():.2f}, and each half says whose it is.",
         ),

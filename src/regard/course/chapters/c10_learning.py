@@ -188,7 +188,7 @@ def _(page):
     - The sum gains $v_j$, so the loss changes by $dy \cdot v_j / Z$.
     - The total $Z$ grows as well, so all that was there shrinks: that takes off $dy \cdot y / Z$.
 
-    Call $\delta = dy \cdot y$: what the present mixture is worth. Then
+    Call $\delta = dy \cdot y$: what the present mixture costs. Then
     """)
     return
 
@@ -198,13 +198,14 @@ def _(page):
     page.stack(
         page.mathematics(r"d\psi_j = \frac{dy \cdot v_j - \delta}{Z} \qquad ds_j = \psi'(s_j)\, d\psi_j"),
         page.mathematics(
-            r"dq_i = \sum_j ds_{ij} \frac{k_j}{\sqrt{d}} \qquad dk_j = \sum_i ds_{ij} "
-            r"\frac{q_i}{\sqrt{d}} \qquad dv_j = \sum_i w_{ij}\, dy_i \qquad dW_Q = x^\top dq"
+            r"dq_i = \sum_j ds_{ij} \frac{k_j}{\sqrt{d}} \qquad dk_j = \sum_i ds_{ij} \frac{q_i}{\sqrt{d}}"
         ),
+        page.mathematics(r"dv_j = \sum_i w_{ij}\, dy_i \qquad dW_Q = x^\top dq"),
         page.say(
             r"For softmax $\psi = \exp$ is its own slope, and $\psi_j / Z$ is the weight: "
-            r"$ds_j = w_j\,(dy \cdot v_j - \delta)$. A score is raised if its value is better than the mixture, "
-            r"lowered if it is worse. Every key is judged against the company it is in."
+            r"$ds_j = w_j\,(dy \cdot v_j - \delta)$. This is a slope, and descent goes against it: a score is raised "
+            r"if its value costs less than the mixture, lowered if it costs more. Every key is judged against the "
+            r"company it is in."
         ),
     )
     return
@@ -212,8 +213,8 @@ def _(page):
 
 @app.cell(hide_code=True)
 def _(page):
-    right = mo.ui.slider(-1.5, 1.5, value=0.55, step=0.05, label="wanted, across", show_value=True)
-    high = mo.ui.slider(-1.4, 1.4, value=0.5, step=0.05, label="wanted, up", show_value=True)
+    right = mo.ui.slider(-1.5, 1.5, value=0.45, step=0.05, label="wanted, across", show_value=True)
+    high = mo.ui.slider(-1.4, 1.4, value=0.35, step=0.05, label="wanted, up", show_value=True)
     moved = mo.ui.slider(0, 80, value=0, step=1, label="steps of descent on the scores", show_value=True)
     page.hand(
         right,

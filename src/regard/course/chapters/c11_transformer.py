@@ -38,7 +38,8 @@ def _(page):
       one size.
     - **A feed-forward.** Two matrices with a bend between them, on each row by itself: here the mixture becomes
       something new.
-    - **A way out.** A *head* turns the last rows into scores for words, or for classes.
+    - **A way out.** One more matrix turns the last rows into scores for words, or for classes. It is called a *head*
+      too, though it has nothing to do with those of chapter 9.
     """)
     return
 
@@ -108,8 +109,8 @@ def _(page):
 @app.cell(hide_code=True)
 def _(page):
     page.mathematics(
-        r"x \leftarrow x + \mathrm{attention}(\mathrm{norm}(x)) \qquad x \leftarrow x + W_2\, "
-        r"\mathrm{bend}(W_1\, \mathrm{norm}(x))",
+        r"x \leftarrow x + \mathrm{attention}(\mathrm{norm}(x)) \qquad x \leftarrow x + "
+        r"\mathrm{bend}(\mathrm{norm}(x)\, W_1)\, W_2",
         "A block. Inside its first half stands what we had all along:",
     )
     return
@@ -318,8 +319,8 @@ def _(model, page):
     ## On images: the same block
 
     A vision transformer cuts an image into patches, makes a row of each, and adds one row that stands for no patch,
-    the *class token*, from which the answer is read. Then come the same blocks, without the mask: in the library all
-    {len(model.decoder.blocks)} blocks of the writer above and all {len(_vision().encoder.blocks)} of the vision model
+    the *class token*, from which the answer is read. Then come the same blocks, without the mask: in the library the
+    {len(model.decoder.blocks)} blocks of the writer above and the {len(_vision().encoder.blocks)} of the vision model
     that ships with it are of one class, `{", ".join(sorted(_same))}`. Choose a photograph and a block, and see what
     the class token reads.
     """)

@@ -165,7 +165,7 @@ def _(page):
     ## Asked again, so many rows later
 
     A task with nothing but distance in it: pairs of a key and a value are shown, and one key is asked for exactly so
-    many rows later. The value is one of eight. One layer of each kind learns for 150 steps, just now; both have about
+    many rows later. The value is one of eight. One layer of each kind learns for 150 steps, just now; all have about
     as many parameters.
     """)
     return
@@ -196,7 +196,7 @@ def _(distance, page):
                 (_kind, 1 if _kind == "attention" else int(distance.value), f"{_share:.0%}")
                 for _kind, _share in _found.items()
             ],
-            f"Asked for {distance.value} rows later, after 150 steps of training. By chance: {1 / _VALUES:.0%}.",
+            f"Asked for {distance.value} rows later, after 150 steps of training. By chance: {1 / _VALUES:.1%}.",
         )
     except ImportError as _missing:
         _piece = page.aside(f"This needs PyTorch: {_missing}")

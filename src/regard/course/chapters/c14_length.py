@@ -49,7 +49,7 @@ def _(page):
         And every weight is a number that must be somewhere.
         """),
         page.table(
-            ["N tokens", "N² weights", "of one head", "q, k, v and y"],
+            ["N tokens", "N² weights of a head", "their memory", "that of q, k, v and y"],
             _rows,
             f"In float32, width {d}. A model has hundreds of heads, and to learn it keeps the weights of all of them.",
         ),
@@ -230,7 +230,7 @@ def _(d, page, size):
 
     plan = planned(100_000)
     _rows = [
-        (name, f"{plan[name].operations:.2e}", size(plan[name].bytes), plan[name].against or "runs")
+        (name, f"{plan[name].operations / 1e12:.2f} · 10¹²", size(plan[name].bytes), plan[name].against or "runs")
         for name in ("sdpa", "tiled", "dense")
     ]
     page.stack(
@@ -248,9 +248,9 @@ def _(d, page, size):
 def _(page, plan):
     _each = plan["dense"].operations
     page.say(f"""
-    Look at the column of operations. Streaming has saved no arithmetic: every pair is still scored, {_each:.1e}
-    operations for one head. **Memory falls from $N^2$ to $N$; work stays $N^2$.** What helps with work is not to
-    score pairs that the mask hides anyway.
+    Look at the column of operations. Streaming has saved no arithmetic: every pair is still scored,
+    {_each / 1e12:.1f} · 10¹² operations for one head. **Memory falls from $N^2$ to $N$; work stays $N^2$.** What
+    helps with work is not to score pairs that the mask hides anyway.
 
     ## Blocks that nobody has to read
 
@@ -308,8 +308,8 @@ def _(mask, page, tile):
 @app.cell(hide_code=True)
 def _(page):
     page.say(r"""
-    A causal mask saves nearly half, whatever the length. A window saves nearly everything: with it, work grows with
-    $N$ as well. It is another formula, though, and no longer reads the whole book.
+    A causal mask saves nearly half, whatever the length. A window saves most, and the more the longer the text:
+    with it, work grows with $N$ as well. It is another formula, though, and no longer reads the whole book.
 
     ## One kernel
 

@@ -1,6 +1,7 @@
 """What the reader writes, and how it is judged.
 
     exercise   a task, where to begin, and who judges;   judging   from the text of an answer to a verdict
+    reading    what can be said before it is run;         judges    rg.check, or a comparison
     c05_weight and its like: the exercise and the question of one chapter
 
 An answer runs in a process of its own, with limits, as everything does that `rg.check` looks at.

@@ -10,7 +10,7 @@ import numpy as np
 from ...diagnosis.sandbox.limits import Limits
 from ...diagnosis.sandbox.process import Call, runner_for
 from .exercise import Choice, Exercise, Quiz, Verdict
-from .judging import SECONDS, Compared
+from .judges import SECONDS, Compared
 
 TASK = """
 Write `cut(image, size)` in NumPy. `image` is `(height, width, colours)`, and both sides are multiples of `size`.

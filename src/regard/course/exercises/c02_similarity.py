@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .exercise import READY_MADE, Choice, Exercise, Quiz
-from .judging import Compared
+from .judges import Compared
 
 TASK = """
 Write `cosines(x, y)` in NumPy: the cosine of **every row of `x` with every row of `y`**. `x` is `(n, d)`, `y` is

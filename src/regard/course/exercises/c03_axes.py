@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .exercise import READY_MADE, Choice, Exercise, Quiz
-from .judging import Compared
+from .judges import Compared
 
 TASK = """
 Write `mahalanobis(x)` in NumPy. `x` is a cloud, `(n, d)`: one point in each row, and more points than coordinates.

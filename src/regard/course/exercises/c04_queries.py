@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...attention import Attention
 from .exercise import Choice, Exercise, Quiz
-from .judging import Checked
+from .judges import Checked
 
 TASK = """
 Write the heart of `attend(x, Wq, Wk)` in NumPy: queries, keys, and the score of every pair. `x` is `(..., n, D)`, one

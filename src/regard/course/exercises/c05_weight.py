@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...attention import Attention
 from .exercise import Choice, Exercise, Quiz
-from .judging import Checked
+from .judges import Checked
 
 TASK = """
 Write `attend(q, k, v)` in NumPy: scores $q_i \\cdot k_j / \\sqrt{d}$, softmax over the keys, and the values by their

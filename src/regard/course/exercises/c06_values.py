@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...attention import Attention
 from .exercise import Choice, Exercise, Quiz
-from .judging import Checked
+from .judges import Checked
 
 TASK = """
 Write `attention(x, Wq, Wk, Wv)` in NumPy, the whole way from X to Y. `x` is `(..., N, d)`; `Wq` and `Wk` are

@@ -10,7 +10,7 @@ from ...algebra.masks import causal
 from ...attention import Attention
 from ...inputs.positions import ALiBi
 from .exercise import Choice, Exercise, Quiz
-from .judging import Checked, Compared
+from .judges import Checked, Compared
 from .naming import Named
 
 TASK = """
@@ -147,8 +147,8 @@ QUIZ = Quiz(
             "The same pairs of words give the same products; they only stand elsewhere in the matrix.",
         ),
         Choice(
-            "The first row, since both begin with “the”.",
-            "It is the same, but so is every other word's: that is the point.",
+            "Only the first row, since both begin with “the”.",
+            "Not only that one: every word has the same output as before, wherever it stands.",
         ),
     ),
 )

@@ -13,7 +13,7 @@ from ...attention import Attention
 from ...diagnosis.sandbox.limits import Limits
 from ...diagnosis.sandbox.process import Call, runner_for
 from .exercise import Choice, Exercise, Found, Quiz, Verdict
-from .judging import SECONDS, Checked
+from .judges import SECONDS, Checked
 
 N, WIDTH, CLOSE = 6, 8, 1e-6
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...attention import Attention
 from .exercise import Choice, Exercise, Quiz
-from .judging import Checked, Compared
+from .judges import Checked, Compared
 from .naming import Named
 
 TASK = """
@@ -170,8 +170,8 @@ EXERCISE = Exercise(
 )
 
 QUIZ = Quiz(
-    "A layer of width 512 is cut into 8 heads in place of 1. What does that cost in parameters of W_Q, W_K, W_V and "
-    "W_O?",
+    "A layer of width 512 is cut into 8 heads in place of 1. What does that cost in parameters of $W_Q$, $W_K$, $W_V$ "
+    "and $W_O$?",
     (
         Choice(
             "Eight times as many.",

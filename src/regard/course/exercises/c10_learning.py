@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .exercise import Choice, Exercise, Quiz
-from .judging import Compared
+from .judges import Compared
 
 TASK = """
 Write the step back from `dy` to queries and keys. Given are `q`, `k`, `v`, each $n \\times d$, the weights `w`
@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "δ over the wrong axis": (
         _by(_other_sum),
-        "δ was summed over the queries. Each query has a δ of its own: what its present mixture is worth.",
+        "δ was summed over the queries. Each query has a δ of its own: what its present mixture costs.",
         "delta = (w * dw).sum(axis=-1, keepdims=True)",
     ),
     "w forgotten": (
@@ -153,15 +153,16 @@ EXERCISE = Exercise(
             "v_j. As a matrix that is `dy @ v.T`."
         ),
         (
-            "δ is one number a row: what the row's present mixture is worth, Σ_j w_ij dw_ij. Only what is better or "
-            "worse than that moves a score: `w * (dw - delta)`."
+            "δ is one number a row: what the row's present mixture costs, Σ_j w_ij dw_ij. Only what costs more or "
+            "less than that moves a score: `w * (dw - delta)`."
         ),
         "s = q kᵀ / √d. Hold k and move q: `ds @ k / root`. Hold q and move k: the same with ds on its side.",
     ),
 )
 
 QUIZ = Quiz(
-    "A value v_j is worth exactly as much as the present mixture: dy · v_j = dy · y = δ. What happens to its score?",
+    "A value $v_j$ costs exactly as much as the present mixture: $dy \\cdot v_j = dy \\cdot y = \\delta$. What happens "
+    "to its score?",
     (
         Choice(
             "Nothing: its gradient is 0.",
@@ -169,11 +170,11 @@ QUIZ = Quiz(
             right=True,
         ),
         Choice(
-            "It rises, since dy · v_j is positive.",
-            "Being worth something is not enough. Weights share one budget, and a key gains only by being worth "
-            "more than the mixture that it would push aside.",
+            "It falls, if dy · v_j is positive.",
+            "To cost something is not enough. Weights share one budget, and a key loses only if it costs more than "
+            "the mixture that would take its place.",
         ),
-        Choice("It falls to 0.", "Scores fall where a value is worth less than the mixture, not where it equals it."),
+        Choice("It falls to 0.", "Scores fall where a value costs more than the mixture, not where it equals it."),
         Choice(
             "That depends on its weight.",
             "The weight only scales the step: w_j times 0 is 0 for every weight.",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .exercise import Choice, Exercise, Quiz
-from .judging import Compared
+from .judges import Compared
 
 TASK = """
 Write the block. `attend` and `feed` are given and finished: the first lets rows read each other, the second works on

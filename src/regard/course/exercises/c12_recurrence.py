@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .exercise import Choice, Exercise, Quiz
-from .judging import Compared
+from .judges import Compared
 
 TASK = """
 Measure the fading yourself. A recurrent net has made its states $h_t = \\tanh(h_{t-1} W + x_t U)$. You get them as

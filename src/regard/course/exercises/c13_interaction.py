@@ -10,7 +10,7 @@ from ...diagnosis.sandbox.limits import Limits
 from ...diagnosis.sandbox.process import Call, runner_for
 from ..figures.charts import matrix_of
 from .exercise import Choice, Exercise, Quiz
-from .judging import SECONDS, Compared
+from .judges import SECONDS, Compared
 
 TASK = r"""
 Write `third(angles, beta)` in NumPy. `angles` has the places of $N$ cards on the clock, in radians, shape `(N,)`.
@@ -130,7 +130,7 @@ JUDGE = Compared(
         ),
         "beta left out": (
             _no_beta,
-            "The score is not multiplied by β: a cosine lies between −1 and 1, and softmax of it is nearly even.",
+            "The score is not multiplied by β: a cosine lies between −1 and 1, too little for softmax to choose.",
             "scores = beta * np.cos(together)",
         ),
         "no maximum subtracted": (

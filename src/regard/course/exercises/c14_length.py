@@ -8,7 +8,7 @@ import numpy as np
 
 from ...attention import Attention
 from .exercise import Choice, Exercise, Quiz, Verdict
-from .judging import Checked, Compared
+from .judges import Checked, Compared
 
 TASK = r"""
 Write `attend(q, k, v, block=4)` in NumPy: softmax attention with $q_i \cdot k_j / \sqrt{d}$, reading `block` keys at

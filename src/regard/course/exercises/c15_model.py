@@ -11,7 +11,7 @@ from ...diagnosis.sandbox.limits import Limits
 from ...diagnosis.sandbox.process import Call, runner_for
 from ..figures.lenses import wall_of
 from .exercise import Choice, Exercise, Quiz
-from .judging import SECONDS, Compared
+from .judges import SECONDS, Compared
 
 TASK = r"""
 Write `previous_token(weights)` in NumPy. `weights` has shape `(heads, n, n)`: row $i$ of a head says what token $i$

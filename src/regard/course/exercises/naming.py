@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .exercise import Verdict
-from .judging import Checked, Compared
+from .judges import Checked, Compared
 
 UNNAMED = "another result"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing, Frame, shade
+from .svg import Drawing, Frame, shade, upon
 
 CELL = 40
 COLOURS = ("accent", "slate", "accent2", "faint")
@@ -31,7 +31,7 @@ def matrix_of(
             if cell >= 30:
                 text = f"{weights[i, j]:.{digits}f}" if weights[i, j] else "0"
                 place = (left + (j + 0.5) * cell - 0.75, head + (i + 0.5) * cell - 0.75)
-                drawing.text(place, text, "paper" if share > 0.55 else "soft", cell * 0.28)
+                drawing.text(place, text, upon(share), cell * 0.28)
     for i, name in enumerate(rows):
         drawing.text((left - 8, head + (i + 0.5) * cell), name, "ink", 13, "end", bold=i == lit)
     for j, name in enumerate(columns):

@@ -72,7 +72,7 @@ def slices_of(N: int, D: int, H: int, *, says: str) -> str:
         drawing.arrow((20 + D * UNIT + 12, middle), (290, top + tall / 2), _tone(head), 1.5, 7)
         drawing.arrow((300 + N * cell + 10, top + tall / 2), (460, middle), _tone(head), 1.5, 7)
     drawing.text((300 + N * cell / 2, 342), f"{H} × {N} × {N}", "soft", 12.5)
-    drawing.text((300 + N * cell / 2, 8), "one A for each head", "faint", 12.5)
+    drawing.text((300 + N * cell / 2, 8), "weights of each head", "faint", 12.5)
     _grid(drawing, (474, middle - N * UNIT / 2), N, D, width)
     _said(drawing, (474 + D * UNIT / 2, middle + N * UNIT / 2 + 12), "side by side", f"{N} × {D}")
     drawing.arrow((474 + D * UNIT + 10, middle), (630, middle), "faint", 1.5, 7)

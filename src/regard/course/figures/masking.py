@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .sideways import sideways
-from .svg import Drawing, shade
+from .svg import Drawing, shade, upon
 
 
 def masked_of(
@@ -36,7 +36,7 @@ def _cell(drawing: Drawing, corner: tuple[float, float], cell: float, weight: fl
     if admitted or weight:
         text = f"{weight:.2f}" if weight == weight else "NaN"
         place = (corner[0] + cell / 2 - 1, corner[1] + cell / 2 - 1)
-        drawing.text(place, text, "paper" if admitted and weight > 0.55 else "soft", min(cell * 0.27, 13))
+        drawing.text(place, text, upon(weight) if admitted else "soft", min(cell * 0.27, 13))
 
 
 def leak_of(rows: Mapping[str, Any], tokens: Sequence[str], hidden: Sequence[bool], raised: int, *, says: str) -> str:

@@ -21,16 +21,20 @@ def directed_of(asks: Any, answers: Any, *, says: str) -> str:
     for row in range(4):
         _wave(drawing, (right + 16, 58 + row * 24), side - 32, "slate")
     for at, left in enumerate((0.0, right)):
-        drawing.text((left + side / 2, 182), f"asks {asks[at]:.2g}", "accent", 16)
-        drawing.text((left + side / 2, 202), f"answers {answers[at]:.2g}", "slate", 16)
+        drawing.text((left + side / 2, 182), f"asks {_told(asks[at])}", "accent", 16)
+        drawing.text((left + side / 2, 202), f"answers {_told(answers[at])}", "slate", 16)
     for from_, to, height, start, end in ((0, 1, 66.0, side + 16, right - 16), (1, 0, 134.0, right - 16, side + 16)):
         score = float(asks[from_] * answers[to])
         width = 1.2 + 1.9 * min(abs(score), 12) ** 0.75
-        drawing.arrow((start, height), (end, height), "accent", width, 10 + 1.7 * width)
+        drawing.arrow((start, height), (end, height), "accent" if score >= 0 else "slate", width, 10 + 1.7 * width)
         names = "boat", "water"
-        told = f"{names[from_]} to {names[to]}: {asks[from_]:.2g} × {answers[to]:.2g} = {score:.2g}"
+        told = f"{names[from_]} to {names[to]}: {_told(asks[from_])} × {_told(answers[to])} = {_told(score)}"
         drawing.text((350, height - 12 - width / 2), told, "ink", 16)
     return drawing.svg(says)
+
+
+def _told(number: float) -> str:
+    return f"{number:.3g}".replace("-", "−")
 
 
 def _boat(drawing: Drawing, centre: tuple[float, float]) -> None:
@@ -64,7 +68,7 @@ def signed_of(
             tone = shade(0.92 * share, "accent" if value > 0 else "slate")
             drawing.rect(place, cell - 2, cell - 2, tone, round_=3)
             text = f"{value:.{digits}f}".replace("-", "−")
-            drawing.text((place[0] + cell / 2 - 1, place[1] + cell / 2 - 1), text, "paper" if share > 0.6 else "ink",
+            drawing.text((place[0] + cell / 2 - 1, place[1] + cell / 2 - 1), text, "paper" if share > 0.75 else "ink",
                          cell * 0.25)  # fmt: skip
     for i, j in lit:
         drawing.rect((left + j * cell - 1, head + i * cell - 1), cell, cell, "none", "ink", 2.4, 4)

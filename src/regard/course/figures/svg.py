@@ -31,6 +31,11 @@ def shade(share: float, name: str = "accent2") -> str:
     return f"color-mix(in oklab, {colour(name)} {100 * share:.1f}%, var(--paper))"
 
 
+def upon(share: float) -> str:
+    """The colour of a text upon such a shade: one that can be read by day and by night."""
+    return "paper" if share > 0.75 else "ink" if share > 0.3 else "soft"
+
+
 @dataclass(frozen=True)
 class Frame:
     """A rectangle of the drawing that stands for a rectangle of numbers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import cos, pi, sin
 
+from .sideways import sideways
 from .svg import Drawing, shade
 
 SIDE, RING, TABLE, MIDDLE, ABOVE = 320.0, 134.0, 98.0, 116.0, 0.5
@@ -26,7 +27,7 @@ def whispers_of(guests: int, kept: float, *, says: str = "a chain of whispers, a
     drawing.text(
         (SIDE * 1.5 + 20, MIDDLE + RING + 42), "one look across the table", "soft", 14, italic=True, serif=True
     )
-    return drawing.svg(says)
+    return sideways(drawing.svg(says), 520)
 
 
 def _seats(guests: int, centre: Place, radius: float = RING) -> list[Place]:

@@ -10,7 +10,7 @@ import { arrowed } from "./drag.js";
 import { sizeWithin } from "./signed.js";
 
 /** Words as a sentence; a letter of the mathematics stays as it is. @param {string} words */
-const sentence = (words) => `${words.replace(/^[a-z](?=[a-z ])/, (letter) => letter.toUpperCase())}.`;
+const sentence = (words) => `${words.replace(/^[a-z](?=[a-z])|^a(?= )/, (letter) => letter.toUpperCase())}.`;
 
 export class MistakesView {
   /** @param {HTMLElement} root @param {import("./held.js").Held} held @param {(text: string) => void} say */

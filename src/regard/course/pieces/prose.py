@@ -46,4 +46,5 @@ def typeset(latex: str, *, block: bool = False) -> str:
         from latex2mathml.converter import convert
     except ImportError:
         raise MissingExtra("latex2mathml", "learn") from None
-    return str(convert(latex.strip(), display="block" if block else "inline"))
+    made = str(convert(latex.strip(), display="block" if block else "inline"))
+    return made.replace("<mo>&#x0221E;</mo>", "<mi>&#x0221E;</mi>")  # ∞ is no operator: no room around it

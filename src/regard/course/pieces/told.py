@@ -37,7 +37,7 @@ def at_rest(movable: Any) -> str:
 
         return mount_html(widget)
     label, value = movable._args.label, movable._value  # public names are refused in the cell that makes it
-    return f"<p class='values'>{escape(label)} {escape(str(value))}</p>"
+    return f"<p class='values'>{escape(label)} <b>{escape(str(value))}</b></p>"
 
 
 def chapters_told(says: str, numbers: Sequence[int]) -> str:

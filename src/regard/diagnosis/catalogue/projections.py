@@ -85,7 +85,7 @@ BUGS = (
     ),
     Bug(
         name="keys from the queries",
-        wrong="The keys come from W_Q, so k = q: scores are symmetric, every token matches itself best, and W_K "
+        wrong="The keys come from W_Q, so k = q: scores are symmetric, a token asks for what it is itself, and W_K "
         "receives no gradient.",
         hides="A symmetric score is a fair measure of likeness, and attention to the like is often useful. The loss "
         "falls.",

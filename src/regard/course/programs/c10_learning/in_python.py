@@ -11,10 +11,10 @@ def backward(q, k, v, dy):
         s = [dot(q[i], key) / sqrt(d) for key in k]
         e = [exp(score - max(s)) for score in s]
         w = [share / sum(e) for share in e]
-        worth = [dot(dy[i], value) for value in v]
-        delta = dot(w, worth)  # dy_i · y_i
+        costs = [dot(dy[i], value) for value in v]
+        delta = dot(w, costs)  # dy_i · y_i
         for j in range(n):
-            ds = w[j] * (worth[j] - delta)
+            ds = w[j] * (costs[j] - delta)
             for a in range(d):
                 dq[i][a] += ds * k[j][a] / sqrt(d)
                 dk[j][a] += ds * q[i][a] / sqrt(d)

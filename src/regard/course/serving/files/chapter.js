@@ -5,6 +5,13 @@ const { chapters } = document.currentScript.dataset;
 // A page that leaves no worker behind: marimo would register one for files that the course does not have.
 delete Navigator.prototype.serviceWorker;
 
+// A chapter opens at its title: a widget may not scroll the page to itself before the reader has touched anything.
+const { scrollIntoView } = Element.prototype;
+Element.prototype.scrollIntoView = () => {};
+const moves = ["wheel", "touchstart", "pointerdown", "keydown"];
+const given = () => (Element.prototype.scrollIntoView = scrollIntoView);
+for (const move of moves) addEventListener(move, given, { capture: true, passive: true, once: true });
+
 /** @param {string} name @param {Record<string, string>} given @param {...(Node | string)} inside */
 function element(name, given, ...inside) {
   const made = document.createElement(name);
