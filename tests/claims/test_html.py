@@ -168,7 +168,8 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_was_not_measured_has_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "known", lambda *_: None)
+    for name in ("known", "shipped"):
+        monkeypatch.setattr(store, name, lambda *_: None)
     results = [measured(LEDGER["V2"])]
     assert pictures.pictures(results) == {}
     assert "`regard experiment values` does, in about" in Read(claims.html(results)).text

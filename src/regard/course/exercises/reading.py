@@ -1,4 +1,4 @@
-"""What can be said of an answer before it is run: it parses, has the function, is finished, and does the work itself."""
+"""What can be said of an answer before it is run: it parses, has the function, is finished, does the work itself."""
 
 from __future__ import annotations
 
