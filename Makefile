@@ -15,7 +15,7 @@ help:
 	@echo "make gallery  the lens without PyTorch, on captures that come with the package"
 	@echo "make tour     five formulas: their mathematics, and their matrices on a sentence"
 	@echo "make test     everything that must hold: style, types, tests, doctests, documents"
-	@echo "make slow     tests that take minutes: every kernel compiled for chips that are not here, several processes"
+	@echo "make slow     tests that take minutes: kernels for chips that are not here, every target of the check, several processes"
 	@echo "make lint     style and types alone"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make docs     build the documentation site into site/"

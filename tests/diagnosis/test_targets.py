@@ -21,6 +21,7 @@ def reports(checked: Any, path: Path) -> Any:
     return checked("file", str(path), targets(path)).items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", files("right"))
 def test_right_ones_pass(checked: Any, path: Path) -> None:
     for name, report in reports(checked, path):
@@ -28,6 +29,7 @@ def test_right_ones_pass(checked: Any, path: Path) -> None:
         assert not report["recognised"], f"{name}: {report['text']}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", files("other"))
 def test_other_formulas_are_recognised(checked: Any, path: Path) -> None:
     for name, report in reports(checked, path):
@@ -36,6 +38,7 @@ def test_other_formulas_are_recognised(checked: Any, path: Path) -> None:
         assert report["recognised"].startswith(ENTRIES[wanted].title if wanted else ""), f"{name}: {report['text']}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", files("broken"))
 def test_broken_ones_are_named(checked: Any, path: Path) -> None:
     for name, report in reports(checked, path):
@@ -44,6 +47,7 @@ def test_broken_ones_are_named(checked: Any, path: Path) -> None:
         assert set(report["errors"]) <= wanted, f"{name}: {report['text']}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", targets(FOLDER / "unlisted.py"))
 def test_what_fits_nothing_is_said_to(checked: Any, name: str) -> None:
     loaded(FOLDER / "unlisted.py")

@@ -46,6 +46,7 @@ def test_is_the_equation(case: Case) -> None:
     close(y, case.weights(ENV) @ ENV["v"], roughness(case))
 
 
+@pytest.mark.slow
 @random
 @given(cases())
 def test_gradients_are_those_of_dense(case: Case) -> None:

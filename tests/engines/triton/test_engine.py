@@ -37,6 +37,7 @@ def test_is_the_equation(case: Case) -> None:
     agrees(case.attention, *(CALL[name] for name in (*LEAVES, "dy")), **case.tables(CALL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", TROUBLE, ids=repr)
 def test_what_is_undefined_where_no_one_reads_spoils_nothing(attention: rg.Attention) -> None:
     q, k, v, dy = (CALL[name] for name in (*LEAVES, "dy"))
@@ -185,6 +186,7 @@ def test_a_table_of_differences_under_a_factor_of_the_batch() -> None:
     agrees(attention, *arrays, scale=random(3), bias=random(2, 90))
 
 
+@pytest.mark.slow
 def test_few_queries_against_many_keys() -> None:
     """The keys are split over several programs, and the heads of a group share one."""
     arrays = [random(1, 4, 3, 16), random(1, 2, 601, 16), random(1, 2, 601, 8), random(1, 4, 3, 8)]

@@ -196,6 +196,7 @@ def close(found: Any, job: Job, **options: Any) -> None:
     assert (found.double() - wanted).norm() <= allowed
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.parametrize("name", JOBS)
 def test_gives_the_numbers_of_the_equation(printed: dict[str, Any], name: str) -> None:
