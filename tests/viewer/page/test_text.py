@@ -83,6 +83,7 @@ def weights(lens: int, layer: int, head: int) -> Any:
 def test_pointing_paints_the_row_deeper_where_it_reads_more(browser: Any, address: str, lens: int) -> None:
     with Opened(browser, address, lens, "layer=2&head=3&query=0&key=1") as page:
         page.wait_for_selector(".running .token[style*=background]")
+        settled(page)
         for token in (7, 4):
             page.hover(f".running .token[data-at='{token}']")
             page.wait_for_selector(f".running .token.is-pointed[data-at='{token}']")
@@ -109,6 +110,7 @@ def test_one_weight_is_explained_and_its_sources_are_marked(browser: Any, addres
     with Opened(browser, address, FIRST, "layer=1&head=2&query=9&key=20") as page:
         page.wait_for_selector(".rung[data-name=weight]")
         assert float(page.inner_text(".pair-weight b")) == pytest.approx(weights(FIRST, 1, 2)[9, 20], rel=1e-3)
+        settled(page)
         page.hover(".rung[data-name=weight]")
         page.wait_for_selector(".rung.source")
         assert {one.get_attribute("data-name") for one in page.query_selector_all(".source")} >= {"ψ", "Z"}
@@ -232,6 +234,7 @@ def test_two_of_them_stand_in_one_document(browser: Any, address: str) -> None:
         page.evaluate(TWICE)
         page.wait_for_function("() => document.querySelectorAll('.two .running .token.is-query').length === 2")
         page.evaluate("() => document.querySelector('.two').scrollIntoView()")
+        settled(page)  # nothing moves away from under the pointer any more
         page.hover(".two .regard:nth-child(2) .running .token[data-at='3']")
         page.wait_for_selector(".two .regard:nth-child(2) .token.is-pointed[data-at='3']")
         assert page.locator(".two .regard:nth-child(1) .running .token.is-pointed[data-at='3']").count() == 0
