@@ -1,21 +1,25 @@
 """Is the fused engine right on this GPU? Every kind of formula, both templates, awkward lengths, against float64.
 
-    python bench/gpu_check.py [--quick] [--minutes 6]
+    python bench/gpu_check.py [--quick] [--minutes 6] [--processes 12] [--only softmax …]
 
 For each case: ‖found − exact‖ / ‖exact‖ of y and of every gradient, beside that of `dense` in float32 on the same
-rounded inputs with its results rounded to the dtype; a case fails above twice that and one rounding of the dtype. With
+rounded inputs with its results rounded to the dtype; a case fails above twice that and one rounding of the dtype. Then
+what a call must bear beside: graphs, compilers, other layouts, no wait for the device, the same bits twice. With
 TRITON_INTERPRET=1 the same runs on a CPU, on a few small cases.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
+from gpu_parts.crowd import crowd
 
 import regard as rg
 from regard import (
@@ -91,25 +95,52 @@ def results(attention: rg.Attention, arrays: Any, tables: Any, engine: str, star
     return {"y": y.detach(), **dict(zip(("dq", "dk", "dv", *real), found, strict=True))}
 
 
-def check(name: str, dtype: Any, template: str | None, sizes: tuple[int, int], widths: tuple[int, int]) -> list[str]:
-    """The failures of one case."""
-    attention, (queries, keys), (width, values) = FORMULAS[name], sizes, widths
-    batch, heads, groups = 2, 4, 2
+def made(
+    case: Case, layout: str = "heads first", groups: int = 2, batch: int = 2
+) -> tuple[list[Any], dict[str, Any], int | None]:
+    """q, k, v and dy, tables and start of a case, drawn afresh."""
+    (queries, keys), (width, values) = case.lengths, case.widths
+    heads = 4
     generator = torch.Generator(device=DEVICE).manual_seed(queries + keys + width)
 
-    def make(*shape: int) -> Any:
+    def draw(*shape: int) -> Any:
         return torch.randn(shape, generator=generator, device=DEVICE)
 
-    arrays = [make(batch, heads, queries, width), make(batch, groups, keys, width), make(batch, groups, keys, values)]
-    arrays = [x.to(dtype) for x in (*arrays, make(batch, heads, queries, values))]
-    tables = tables_of(attention, (batch, heads, queries, keys, width), make)
-    start = 0 if queries > keys else None
-    with rg.fused(template=template, atomics=True):
-        found = results(attention, arrays, tables, "triton", start)
-    plain = results(attention, [x.float() for x in arrays], tables, "dense", start)
+    shapes = [(heads, queries, width), (groups, keys, width), (groups, keys, values), (heads, queries, values)]
+    arrays = [laid(draw(batch, *shape).to(case.dtype), layout) for shape in shapes]
+    tables = tables_of(case.attention, (batch, heads, queries, keys, width), draw)
+    return arrays, tables, 0 if queries > keys else None
+
+
+def laid(x: Any, layout: str) -> Any:
+    """The same numbers, lying otherwise in memory; what lies between them is NaN."""
+    if layout == "sequence first":
+        return x.transpose(1, 2).contiguous().transpose(1, 2)
+    if layout in ("apart", "odd"):
+        step = 8 if layout == "apart" else 3
+        room = torch.full((*x.shape[:-1], x.shape[-1] + step), float("nan"), dtype=x.dtype, device=x.device)
+        room[..., : x.shape[-1]] = x
+        return room[..., : x.shape[-1]]
+    return x
+
+
+def check(case: Case) -> str | None:
+    """What is wrong with one case."""
+    if case.extra:
+        return EXTRAS[case.extra](case)
+    large = max(case.lengths) > 2048
+    return compared(case, *made(case, case.layout, batch=1 if large else 2))
+
+
+def compared(case: Case, arrays: list[Any], tables: dict[str, Any], start: int | None) -> str | None:
+    """Which results are further from float64 than they may be."""
+    with rg.fused(template=case.template, atomics=True):
+        found = results(case.attention, arrays, tables, "triton", start)
+    plain = results(case.attention, [x.float() for x in arrays], tables, "dense", start)
     wide = {key: x.double() if x.is_floating_point() else x for key, x in tables.items()}
-    exact = results(attention, [x.double() for x in arrays], wide, "dense", start)
-    return [told for part, wanted in exact.items() if (told := _wrong(part, found[part], plain[part], wanted, dtype))]
+    exact = results(case.attention, [x.double() for x in arrays], wide, "dense", start)
+    wrong = (_wrong(part, found[part], plain[part], wanted, case.dtype) for part, wanted in exact.items())
+    return ", ".join(told for told in wrong if told) or None
 
 
 def _wrong(part: str, got: Any, usual: Any, wanted: Any, dtype: Any) -> str | None:
@@ -119,42 +150,130 @@ def _wrong(part: str, got: Any, usual: Any, wanted: Any, dtype: Any) -> str | No
     return None if error <= 2 * plain + floor else f"{part} {error:.1e} (plain {plain:.1e})"
 
 
-def cases(quick: bool) -> Any:
-    """(formula, dtype, template, lengths, widths), the most telling first."""
+# -- what a call must bear beside ------------------------------------------------------------------------------
+
+
+def graphed(case: Case) -> str | None:
+    """A captured graph of both passes, replayed on other numbers, gives what a call gives."""
+    arrays, tables, start = made(case)
+    torch.cuda.synchronize()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            results(case.attention, arrays, tables, "triton", start)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        kept = results(case.attention, arrays, tables, "triton", start)
+    for x in arrays:
+        x.copy_(x.flip(2))
+    graph.replay()
+    torch.cuda.synchronize()
+    return _differing(kept, results(case.attention, arrays, tables, "triton", start))
+
+
+def compiled(case: Case) -> str | None:
+    """torch.compile without a break, both passes."""
+    arrays, tables, start = made(case)
+    plain = results(case.attention, arrays, tables, "triton", start)
+    run = torch.compile(lambda q, k, v: case.attention(q, k, v, engine="triton", start=start, **tables), fullgraph=True)
+    leaves = [x.detach().requires_grad_() for x in arrays[:3]]
+    y = run(*leaves)
+    found = torch.autograd.grad(y, leaves, arrays[3])
+    return _differing({"y": y.detach(), **dict(zip(("dq", "dk", "dv"), found, strict=True))}, plain)
+
+
+def repeated(case: Case) -> str | None:
+    """The same bits, twenty times, beside other work on the chip."""
+    arrays, tables, start = made(case)
+    first = results(case.attention, arrays, tables, "triton", start)
+    for _ in range(20):
+        if told := _differing(results(case.attention, arrays, tables, "triton", start), first):
+            return told
+    return None
+
+
+def unwaited(case: Case) -> str | None:
+    """A second call never waits for the device."""
+    arrays, tables, start = made(case)
+    results(case.attention, arrays, tables, "triton", start)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        results(case.attention, arrays, tables, "triton", start)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return None
+
+
+def _differing(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    return ", ".join(part for part, x in found.items() if not torch.equal(x, wanted[part])) or None
+
+
+EXTRAS = {"graph": graphed, "compiled": compiled, "twice": repeated, "unwaited": unwaited}
+
+
+class Case(NamedTuple):
+    """A formula at one size."""
+
+    name: str
+    dtype: Any
+    template: str | None
+    lengths: tuple[int, int]
+    widths: tuple[int, int]
+    layout: str = "heads first"
+    extra: str = ""
+
+    @property
+    def attention(self) -> rg.Attention:
+        return FORMULAS[self.name]
+
+    def __str__(self) -> str:
+        how = [self.layout] * (self.layout != "heads first") + [self.extra] * bool(self.extra)
+        told = (self.name, str(self.dtype)[6:], self.template or "any", str(self.lengths), str(self.widths), *how)
+        return ", ".join(told)
+
+
+def cases(quick: bool) -> Iterator[Case]:
+    """The most telling first."""
     lengths = [(17, 17), (37, 41)] if INTERPRETED else LENGTHS
     widths = [(16, 16)] if INTERPRETED else WIDTHS
     templates = [None] if INTERPRETED else [None, "triton"]
-    for size in lengths[:: 2 if quick else 1]:
-        for name in FORMULAS:
-            for template in templates:
-                yield name, torch.bfloat16, template, size, widths[0]
-    for pair in widths[1:]:
-        for name in ("softmax", "ALiBi causal", "relative table", "sigmoid"):
-            yield name, torch.bfloat16, None, (300, 300), pair
-    for dtype in (torch.float16, torch.float32):
-        for name in FORMULAS:
-            yield name, dtype, None, (129, 150) if not INTERPRETED else (17, 19), widths[0]
+    half = torch.bfloat16
+    for template, name, size in itertools.product(templates, FORMULAS, lengths[:: 2 if quick else 1]):
+        yield Case(name, half, template, size, widths[0])
+    few = ("softmax", "ALiBi causal", "relative table", "sigmoid")
+    if not INTERPRETED:
+        for name, layout in itertools.product(few, ("sequence first", "apart", "odd")):
+            yield Case(name, half, None, (300, 300), widths[0], layout)
+        for name, extra in itertools.product((*few, "documents", "sink", "cosine"), EXTRAS):
+            yield Case(name, half, None, (700, 700), widths[0], extra=extra)
+    for pair, name in itertools.product(widths[1:], few):
+        yield Case(name, half, None, (300, 300), pair)
+    for dtype, name in itertools.product((torch.float16, torch.float32), FORMULAS):
+        yield Case(name, dtype, None, (129, 150) if not INTERPRETED else (17, 19), widths[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--processes", type=int, default=2 if INTERPRETED else 12)
+    parser.add_argument("--patience", type=float, default=90.0, help="seconds after which a case counts as hung")
+    parser.add_argument("--only", nargs="+", default=list(FORMULAS), choices=FORMULAS, metavar="FORMULA")
     options = parser.parse_args()
-    end, right, wrong = time.monotonic() + 60 * options.minutes, 0, []
-    for name, dtype, template, size, widths in cases(options.quick):
-        if time.monotonic() > end:
-            wrong.append("out of time: not all cases were tried")
-            break
-        told = f"{name}, {str(dtype)[6:]}, {template or 'any'}, {size}, {widths}"
-        try:
-            failures = check(name, dtype, template, size, widths)
-        except Exception as problem:  # noqa: BLE001 - every failure is listed
-            failures = [f"{type(problem).__name__}: {str(problem)[-300:]}"]
-        right += not failures
-        wrong += [f"{told}: {', '.join(failures)}"] if failures else []
-    sys.stdout.write("\n".join([*wrong, f"{right} cases right, {len(wrong)} not"]) + "\n")
+    wanted = [case for case in cases(options.quick) if case.name in options.only]
+    together = itertools.groupby(wanted, key=lambda case: case._replace(lengths=(0, 0)))
+    jobs = [list(group) for _, group in together]
+    end = time.time() + 60 * options.minutes
+    answers = crowd(check, jobs, options.processes, options.patience, end, _told)
+    wrong = sorted(f"{case}: {answer}" for case, answer in answers if answer)
+    sys.stdout.write("\n".join([*wrong, f"{len(answers) - len(wrong)} cases right, {len(wrong)} not"]) + "\n")
     sys.exit(bool(wrong))
+
+
+def _told(case: Case, answer: str | None) -> None:
+    if answer:
+        print(f"{case}: {answer}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Which tiles are fastest on this GPU? Every tiling of a list, for each template, pass and formula, right first.
+"""Which tiles are fastest on this GPU? Every tiling of a list, for each kernel and formula, right first.
 
-    python bench/gpu_sweep.py [--width 128] [--length 8192] [--formulas softmax causal …] [--minutes 8]
+    python bench/gpu_sweep.py [--width 128] [--length 8192] [--formulas softmax causal …] [--kernels forward …]
 
-Prints TFLOP/s (4 N² d a head forward, 2.5 × that backward in all, × the admitted share) beside cuDNN's in the same run,
+Tilings are compiled by many processes side by side, so that one which hangs is left out, and then timed alone: TFLOP/s
+of the products that a kernel does (forward 2, rows 3, keys 4; × the admitted share), beside cuDNN's in the same run,
 best first. What comes of it goes by hand into `engines/triton/hopper/tilings.py`, `backward_tilings.py` and
 `engines/triton/tilings.py`.
 """
@@ -14,14 +15,16 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 import triton
+from gpu_parts.crowd import crowd
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import regard as rg
-from regard import causal, dot, log, n, relu, sigmoid, sqrt, table, tanh
+from regard import causal, documents, dot, log, n, relu, sigmoid, sqdist, sqrt, table, tanh, window
 from regard.engines.call import prepare
 from regard.engines.triton import operator
 from regard.engines.triton.functions import GLUON, TRITON
@@ -39,117 +42,187 @@ FORMULAS: dict[str, rg.Attention] = {
     "softmax": rg.Attention(),
     "causal": rg.Attention(mask=causal),
     "ALiBi": rg.Attention(score=SCORE - 2 ** (-8 * (rg.h + 1) / rg.H) * (rg.i - rg.j)),
+    "Euclidean": rg.Attention(score=-sqdist / 16),
     "soft-cap": rg.Attention(score=30 * tanh(SCORE / 30)),
     "sigmoid": rg.Attention(weight=sigmoid, score=SCORE - log(n)),
     "ReLU": rg.Attention(weight=lambda s: relu(s) / n),
     "relative": rg.Attention(score=SCORE + table("bias")[rg.h, rg.i - rg.j + 65536]),
+    "window": rg.Attention(mask=window(1024) & causal),
+    "documents": rg.Attention(mask=documents("ids")),
 }
-Timed = tuple[float, str, str]
+PRODUCTS = {"forward": 2, "rows": 3, "keys": 4, "triton": 2, "triton rows": 3, "triton keys": 4}
+Run = Callable[[], Any]
 
 
-def ready(attention: rg.Attention, arrays: Any, tables: Any) -> Pass:
-    """One pass of a call, as the engine makes it."""
-    call = prepare(attention, *arrays, tables=tables)
+class Variant(NamedTuple):
+    """One kernel of one formula with one tiling."""
+
+    formula: str
+    width: int
+    length: int
+    kernel: str
+    tiles: Any
+
+
+class Ready(NamedTuple):
+    """A formula's arrays, its pass, and what the backward kernels read."""
+
+    the: Pass
+    stats: Any
+    dy: Any
+    share: float  # of the pairs that the mask admits
+
+
+@lru_cache(maxsize=1)
+def ready(name: str, width: int, length: int) -> Ready:
+    attention, heads, batch = FORMULAS[name], 2048 // width, 2
+    generator = torch.Generator(device="cuda").manual_seed(0)
+
+    def draw(*shape: int) -> Any:
+        return torch.randn(shape, generator=generator, device="cuda")
+
+    q, k, v, dy = (draw(batch, heads, length, width).bfloat16() for _ in range(4))
+    made = {
+        "bias": lambda: draw(heads, 131073),
+        "ids": lambda: (torch.arange(length, device="cuda") * 8 // length).expand(batch, -1).contiguous(),
+    }
+    tables = {table: made[table]() for table in attention.ranks}
+    call = prepare(attention, q, k, v, tables=tables)
     tensors, fixed = operator._arguments(call, sides(call))
-    wanted = [False] * (len(tensors) - 2 * fixed.lefts - 1)
-    return Pass.of(*fixed.split(tensors), *fixed.rest, wanted)
+    the = Pass.of(*fixed.split(tensors), *fixed.rest, [False] * (len(tensors) - 2 * fixed.lefts - 1))
+    y, total = operator.attend(the)
+    stats = launch.row_stats(the.launched(), y, total if the.made.is_shared else None, dy, None)
+    share = {"causal": 0.5, "window": min(1.0, 1024 / length), "documents": 1 / 8}.get(name, 1.0)
+    return Ready(the, stats, dy, share)
 
 
-def forward_variants(the: Pass) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """(name, run) of every tiling of the forward pass."""
-    call = the.launched(GLUON)
-    flags = itertools.product((64, 128), (2, 3), (2, 3), (False, True), (False, True))
-    for columns, stages, warpgroups, in_turn, persistent in flags:
-        tiles = HopperTiling(columns, stages, warpgroups, in_turn, persistent, own_out=persistent)
-        blocks = the.lists(tiles.rows, tiles.columns, "rows")
-        yield f"hopper {tiles}", lambda tiles=tiles, blocks=blocks: hopper.forward(call, blocks, tiles)[0]
-    plain = the.launched(TRITON)
-    for rows, columns, warps, stages in itertools.product((64, 128), (64, 128), (4, 8), (2, 3)):
-        own = Tiling(rows, columns, warps, stages)
-        blocks = the.lists(rows, columns, "rows")
-        yield f"triton {own}", lambda own=own, blocks=blocks: launch.forward(plain, blocks, own)[0]
+def runner(variant: Variant) -> Run:
+    """The kernel, ready to run: y, dq or dk."""
+    the, stats, dy, _share = ready(variant.formula, variant.width, variant.length)
+    tiles = variant.tiles
+    call = the.launched(TRITON if variant.kernel.startswith("triton") else GLUON)
+    match variant.kernel:
+        case "forward":
+            blocks = the.lists(tiles.rows, tiles.columns, "rows")
+            return lambda: hopper.forward(call, blocks, tiles)[0]
+        case "rows":
+            blocks = the.lists(tiles.held, tiles.block, "rows")
+            return lambda: hopper_back.of_rows(call, stats, dy, blocks, tiles)[0]
+        case "keys":
+            blocks = the.lists(tiles.block, tiles.held, "keys")
+            return lambda: hopper_back.of_keys(call, stats, dy, blocks, tiles)[0]
+        case "triton":
+            blocks = the.lists(tiles.rows, tiles.columns, "rows")
+            return lambda: launch.forward(call, blocks, tiles)[0]
+        case "triton rows":
+            blocks = the.lists(tiles.rows, tiles.columns, "rows")
+            return lambda: launch._of_rows(call, stats, dy, blocks, tiles)[0][0]
+    blocks = the.lists(tiles.rows, tiles.columns, "keys")
+    return lambda: launch._of_keys(call, stats, dy, blocks, tiles)[0][0]
 
 
-def backward_variants(the: Pass, stats: Any, dy: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """(name, run) of every tiling of the two kernels of the backward pass for Hopper."""
-    call = the.launched(GLUON)
-    for block, stages, warpgroups, in_turn in itertools.product((64, 128), (2, 3, 4), (2, 3), (False, True)):
-        tiles = BackwardTiling(block, stages, warpgroups, in_turn)
-        blocks = the.lists(tiles.held, tiles.block, "rows")
-        yield f"rows {tiles}", lambda t=tiles, x=blocks: hopper_back.of_rows(call, stats, dy, x, t)[0]
-        for behind in (False, True):
-            own = BackwardTiling(block, stages, warpgroups, in_turn, behind)
-            blocks = the.lists(own.block, own.held, "keys")
-            yield f"keys {own}", lambda t=own, x=blocks: hopper_back.of_keys(call, stats, dy, x, t)[0]
+def tilings(kernel: str, width: int) -> Iterator[Any]:
+    """Those that are tried; what fits no program's memory or registers fails when it is compiled, and is told."""
+    groups = (2, 3) if width <= 64 else (2,)
+    switch = (False, True)
+    match kernel:
+        case "forward":
+            for columns, stages, parts, in_turn in itertools.product((64, 128), (2, 3), groups, switch):
+                yield HopperTiling(columns, stages, parts, in_turn)
+                yield HopperTiling(columns, stages, parts, in_turn, persistent=True, own_out=True)
+        case "rows":
+            for block, stages, parts, in_turn in itertools.product((64, 128), (2, 3), groups, switch):
+                yield BackwardTiling(block, stages, parts, in_turn)
+        case "keys":
+            for block, stages, parts, in_turn, behind in itertools.product((32, 64), (2, 3), groups, switch, switch):
+                yield BackwardTiling(block, stages, parts, in_turn, behind)
+        case "triton":
+            for rows, columns, stages in itertools.product((64, 128), (64, 128), (2, 3, 4)):
+                yield Tiling(rows, columns, rows // 16, stages)
+        case "triton rows":
+            for rows, columns, stages in itertools.product((64, 128), (32, 64, 128), (2, 3)):
+                yield Tiling(rows, columns, rows // 16, stages)
+        case "triton keys":
+            for rows, columns, stages in itertools.product((32, 64, 128), (64, 128), (2, 3)):
+                yield Tiling(rows, columns, columns // 16, stages)
 
 
-def timed(run: Callable[[], Any], right: Any, flops: float) -> tuple[float, float]:
-    """TFLOP/s, and the relative difference from another tiling's result."""
-    found = run()
+def compiled(variant: Variant) -> str | None:
+    """Runs once, in another process, so that the compiler's result lies on the disk."""
+    runner(variant)()
     torch.cuda.synchronize()
-    error = float((found.float() - right.float()).norm() / right.float().norm())
-    return flops / triton.testing.do_bench(run, warmup=20, rep=60, return_mode="median") / 1e9, error
+    return None
 
 
-def cudnn_time(q: Any, k: Any, v: Any, is_causal: bool) -> float:
-    """Milliseconds of PyTorch's own kernel, forward."""
+def timed(variant: Variant, right: dict[str, Any]) -> tuple[float, float]:
+    """TFLOP/s, and the relative difference from another tiling's result."""
+    run = runner(variant)
+    found = run()
+    right.setdefault(variant.kernel.split()[-1], found)
+    wanted = right[variant.kernel.split()[-1]].float()
+    error = float((found.float() - wanted).norm() / wanted.norm())
+    pairs = 2 * (2048 // variant.width) * variant.length**2 * ready(*variant[:3]).share
+    flops = 2 * pairs * variant.width * PRODUCTS[variant.kernel]
+    return flops / triton.testing.do_bench(run, warmup=10, rep=40, return_mode="median") / 1e9, error
+
+
+def cudnn(width: int, length: int, is_causal: bool) -> float:
+    """TFLOP/s of PyTorch's own kernel, forward."""
+    heads = 2048 // width
+    q, k, v = (torch.randn(2, heads, length, width, device="cuda", dtype=torch.bfloat16) for _ in range(3))
 
     def run() -> Any:
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
 
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        return float(triton.testing.do_bench(run, warmup=20, rep=100, return_mode="median"))
+        seconds = float(triton.testing.do_bench(run, warmup=20, rep=100, return_mode="median"))
+    return 4 * 2 * heads * length**2 * width * (0.5 if is_causal else 1) / seconds / 1e9
 
 
-def swept(variants: Any, right: dict[str, Any], flops: dict[str, float], end: float) -> list[Timed]:
-    rows: list[Timed] = []
-    for name, run in variants:
-        kind = name.split()[0]
-        if time.monotonic() > end:
-            break
-        try:
-            right.setdefault(kind, run())
-            rate, error = timed(run, right[kind], flops[kind])
-        except Exception as problem:  # noqa: BLE001 - a tiling that does not fit is told, and the next is tried
-            rows.append((0.0, name, f"{type(problem).__name__}: {str(problem)[:60]}"))
+def table_of(variants: list[Variant], failed: dict[Variant, str], best: int, end: float) -> Iterator[str]:
+    """Lines for one formula and kernel, the fastest first."""
+    right: dict[str, Any] = {}
+    rows = []
+    for variant in variants:
+        if variant in failed or time.time() > end:
             continue
-        rows.append((rate, name, f"{error:.1e}"))
-    return sorted(rows, reverse=True)
+        try:
+            rows.append((*timed(variant, right), variant.tiles))
+        except Exception as problem:  # noqa: BLE001 - a tiling that fails is told, and the next is tried
+            failed[variant] = str(problem)[:80]
+    for rate, error, tiles in sorted(rows, key=lambda row: -row[0])[:best]:
+        yield f"{rate:7.0f}  {error:.1e}  {variants[0].kernel} {tiles}"
+    left_out = [variant for variant in variants if variant in failed]
+    reasons = {failed[variant][:60] for variant in left_out}
+    yield f"         {len(left_out)} of {len(variants)} left out {sorted(reasons)[:3]}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--widths", nargs="+", type=int, default=[128])
     parser.add_argument("--length", type=int, default=8192)
     parser.add_argument("--formulas", nargs="+", default=["softmax"], choices=FORMULAS)
-    parser.add_argument("--passes", nargs="+", default=["forward", "backward"])
+    parser.add_argument("--kernels", nargs="+", default=list(PRODUCTS), choices=PRODUCTS)
     parser.add_argument("--minutes", type=float, default=8.0)
-    parser.add_argument("--best", type=int, default=12)
+    parser.add_argument("--processes", type=int, default=14)
+    parser.add_argument("--patience", type=float, default=60.0)
+    parser.add_argument("--best", type=int, default=5)
     options = parser.parse_args()
-    end = time.monotonic() + 60 * options.minutes
-    heads, batch, length, width = 2048 // options.width, 2, options.length, options.width
-    q, k, v, dy = (torch.randn(batch, heads, length, width, device="cuda", dtype=torch.bfloat16) for _ in range(4))
-    for name in options.formulas:
-        attention, share = FORMULAS[name], 0.5 if name == "causal" else 1.0
-        tables = {"bias": torch.randn(heads, 131073, device="cuda")} if attention.ranks else {}
-        flops = 4 * batch * heads * length**2 * width * share
-        rate = flops / cudnn_time(q, k, v, name == "causal") / 1e9
-        lines = [f"{name}, width {width}, {length}: cuDNN forward {rate:.0f} TFLOP/s"]
-        the = ready(attention, (q, k, v), tables)
-        if "forward" in options.passes:
-            right = {"hopper": attention(q, k, v, engine="triton", **tables)}
-            right["triton"] = right["hopper"]
-            rows = swept(forward_variants(the), right, dict.fromkeys(("hopper", "triton"), flops), end)
-            lines += [f"{rate:7.0f}  {error}  {told}" for rate, told, error in rows[: options.best]]
-        if "backward" in options.passes:
-            y, total = operator.attend(the)
-            stats = launch.row_stats(the.launched(), y, total if the.made.is_shared else None, dy, None)
-            parts = {"rows": 1.5 * flops, "keys": 2.0 * flops}  # three and four products, raw
-            rows = swept(backward_variants(the, stats, dy), {}, parts, end)
-            for kind in parts:
-                best = [row for row in rows if row[1].startswith(kind)][: options.best]
-                lines += [f"{rate:7.0f}  {error}  {told}" for rate, told, error in best]
-        sys.stdout.write("\n".join(lines) + "\n")
+    asked = itertools.product(options.widths, options.formulas, options.kernels)
+    groups = {
+        (width, name, kernel): [Variant(name, width, options.length, kernel, x) for x in tilings(kernel, width)]
+        for width, name, kernel in asked
+    }
+    end = time.time() + 60 * options.minutes
+    jobs = [group[first::2] for group in groups.values() for first in range(2)]
+    answers = crowd(compiled, jobs, options.processes, options.patience, end - 60)
+    failed = {variant: answer for variant, answer in answers if answer}
+    print(f"{len(answers)} tilings compiled, {len(failed)} of them not; {end - time.time():.0f} s left", flush=True)
+    for (width, name, kernel), group in groups.items():
+        if kernel == options.kernels[0]:
+            rate = cudnn(width, options.length, name == "causal")
+            print(f"{name}, width {width}, {options.length}: cuDNN forward {rate:.0f} TFLOP/s")
+        print("\n".join(table_of(group, failed, options.best, end)))
         sys.stdout.flush()
 
 
