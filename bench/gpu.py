@@ -1,7 +1,8 @@
 """How fast the fused engine is on a GPU, beside everything else that computes attention there.
 
     PYTHONPATH=src:bench python bench/gpu.py                     everything (hours: mostly FlexAttention compiling)
-    PYTHONPATH=src:bench python bench/gpu.py --quick --minutes 9 the goals' cases: N 8 192, width 128
+    PYTHONPATH=src:bench python bench/gpu.py --quick --minutes 9 --ahead 14
+                                                                 the goals' cases: N 8 192, width 128
     python bench/gpu.py --from --picture OUT --markdown FILE     tables and picture again, from what was kept
     python bench/gpu.py --rehearse                               the whole way on a CPU, tiny: no figure counts
 
@@ -16,10 +17,12 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from gpu_parts import cases, kept, tables
+from gpu_parts.ahead import compile_ahead
 from gpu_parts.cases import DIRECTIONS, LABELS, PEERS, REAL, REHEARSAL, Job, Sizes
 from gpu_parts.watching import watched
 
@@ -40,6 +43,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="N 8 192, width 128, ten rounds, no eager, no first calls")
     parser.add_argument("--minutes", type=float, default=600.0, help="then it stops and prints what it has")
     parser.add_argument("--patience", type=float, default=180.0, help="seconds after which a silent peer is left out")
+    parser.add_argument("--ahead", type=int, default=0, metavar="N", help="first compile all, with N processes")
     parser.add_argument("--json", type=Path, help=f"where to keep what is found ({RESULT.name} in bench/results)")
     parser.add_argument("--markdown", type=Path, help="write the tables there, too")
     parser.add_argument("--picture", type=Path, metavar="OUT", help="write OUT.svg and OUT.png, too")
@@ -101,7 +105,10 @@ def measured(options: argparse.Namespace) -> kept.Document:
         path = options.json or (inside if options.rehearse else RESULT)
         settings = {"command": sys.argv[1:], "rounds": options.rounds, "seed": options.seed}
         kept.save(kept.fresh(options.rehearse, settings), path)
-        watched(path, options.minutes, options.patience)
+        end = time.time() + 60 * options.minutes
+        if options.ahead:
+            compile_ahead(jobs(options, REAL), REAL, options.ahead, end)
+        watched(path, (end - time.time()) / 60, options.patience)
         return kept.load(path)
 
 

@@ -122,28 +122,28 @@ def runner(variant: Variant) -> Run:
 
 
 def tilings(kernel: str, width: int) -> Iterator[Any]:
-    """Those that are tried; what fits no program's memory or registers fails when it is compiled, and is told."""
+    """Those that are tried, the likely ones first; what fits into no program fails when it is compiled, and is told."""
     groups = (2, 3) if width <= 64 else (2,)
     switch = (False, True)
     match kernel:
         case "forward":
-            for columns, stages, parts, in_turn in itertools.product((64, 128), (2, 3), groups, switch):
-                yield HopperTiling(columns, stages, parts, in_turn)
+            for in_turn, columns, stages, parts in itertools.product(switch, (128, 64), (2, 3), groups):
                 yield HopperTiling(columns, stages, parts, in_turn, persistent=True, own_out=True)
+                yield HopperTiling(columns, stages, parts, in_turn)
         case "rows":
-            for block, stages, parts, in_turn in itertools.product((64, 128), (2, 3), groups, switch):
+            for in_turn, block, stages, parts in itertools.product(switch, (64, 128), (3, 2), groups):
                 yield BackwardTiling(block, stages, parts, in_turn)
         case "keys":
-            for block, stages, parts, in_turn, behind in itertools.product((32, 64), (2, 3), groups, switch, switch):
+            for behind, in_turn, stages, block, parts in itertools.product(switch, switch, (3, 2), (64, 32), groups):
                 yield BackwardTiling(block, stages, parts, in_turn, behind)
         case "triton":
-            for rows, columns, stages in itertools.product((64, 128), (64, 128), (2, 3, 4)):
+            for columns, rows, stages in itertools.product((128, 64), (128, 64), (3, 2, 4)):
                 yield Tiling(rows, columns, rows // 16, stages)
         case "triton rows":
-            for rows, columns, stages in itertools.product((64, 128), (32, 64, 128), (2, 3)):
+            for columns, rows, stages in itertools.product((64, 32, 128), (128, 64), (3, 2)):
                 yield Tiling(rows, columns, rows // 16, stages)
         case "triton keys":
-            for rows, columns, stages in itertools.product((32, 64, 128), (64, 128), (2, 3)):
+            for rows, columns, stages in itertools.product((64, 32, 128), (64, 128), (2, 3)):
                 yield Tiling(rows, columns, columns // 16, stages)
 
 
@@ -206,11 +206,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--patience", type=float, default=60.0)
+    parser.add_argument("--most", type=int, default=99, help="tilings of each kernel")
     parser.add_argument("--best", type=int, default=5)
     options = parser.parse_args()
     asked = itertools.product(options.widths, options.formulas, options.kernels)
     groups = {
-        (width, name, kernel): [Variant(name, width, options.length, kernel, x) for x in tilings(kernel, width)]
+        (width, name, kernel): [
+            Variant(name, width, options.length, kernel, tiles)
+            for tiles in itertools.islice(tilings(kernel, width), options.most)
+        ]
         for width, name, kernel in asked
     }
     end = time.time() + 60 * options.minutes

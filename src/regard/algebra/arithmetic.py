@@ -108,7 +108,7 @@ class Arithmetic:
         if not isinstance(value, bool | int | float):
             return value
         dtype = self.real_dtype if isinstance(value, float) else None
-        return self.xp.asarray(value, dtype=dtype, device=self.device)
+        return self.xp.full((), value, dtype=dtype, device=self.device)  # made on the device: nothing is copied there
 
     def _is_integer(self, value: Any) -> bool:
         return isinstance(value, int) if isinstance(value, int | float) else not self.xp.is_real(value)

@@ -104,5 +104,5 @@ def differences(call: Call) -> tuple[int, int]:
 
 def bounds(call: Call) -> tuple[int, int]:
     """The lowest and the highest i of a call."""
-    starts = call.start.tolist()
+    starts = call.start.tolist() if call.first is None else [call.first]
     return min(starts, default=0), max(starts, default=0) + call.queries - 1

@@ -22,7 +22,7 @@ class Tiling:
 KERNELS = ("forward", "rows", "keys")  # the forward pass; backward with rows held (dq), with keys held (dk, dv)
 HOPPER = {
     64: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 128, 8, 2)),
-    128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 2), Tiling(64, 128, 8, 2)),
+    128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
     256: (Tiling(128, 64, 8, 2), Tiling(64, 64, 8, 2), Tiling(32, 64, 8, 2)),
 }
 AMPERE = {
