@@ -158,7 +158,15 @@ FORMULAS = {
 }
 
 
-PRESSURE = {"alibi": 1, "documents": 1, "relative": 2}
+LOADS = {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
+
+
+def traits(formula):
+    """What the tiles of a formula depend on."""
+    from regard.engines.triton.hopper.tilings import Traits
+
+    flags = FORMULAS[formula]
+    return Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **LOADS.get(formula, {}))
 
 
 def case(formula, width, wide=None, dtype="bf16", **changes):
@@ -169,7 +177,7 @@ def case(formula, width, wide=None, dtype="bf16", **changes):
     from regard.engines.triton.templates.common import Constants
 
     flags, wide = FORMULAS[formula], wide or width
-    tiles = replace(tiling(width, wide, flags["EXPONENTIAL"], PRESSURE.get(formula, 0)), **changes)
+    tiles = replace(tiling(width, wide, traits(formula)), **changes)
     signature = {
         "left": descriptor(dtype, 64, width),
         "right": descriptor(dtype, tiles.columns, width),

@@ -79,16 +79,25 @@ def _attend_on_hopper(the: Pass) -> tuple[Any, Any | None]:
     from .hopper import launch as hopper
 
     call = the.launched(GLUON)
-    tiles = hopper.tiling_of(call, pressure(the))
+    tiles = hopper.tiling_of(call, traits(the))
     return hopper.forward(call, the.lists(tiles.rows, tiles.columns, "rows"), tiles)
 
 
-def pressure(the: Pass) -> int:
-    """What a block keeps beside its products: 0 arithmetic, 1 vectors of columns, 2 a number for each pair."""
-    if loads(the.made) > sum(kind == Kind.OFFSET for kind, _ in the.made.vectors.values()):
-        return 2
-    mask = () if the.made.mask is None else walk(the.made.mask)
-    return int(the.text.uses_j or any(isinstance(part, Read) for part in mask))
+def traits(the: Pass) -> Any:
+    """What the tiles for Hopper depend on (hopper.tilings.Traits)."""
+    from .hopper.tilings import Traits
+
+    made = the.made
+    kinds = [kind for kind, _ in made.vectors.values()]
+    mask = () if made.mask is None else walk(made.mask)
+    return Traits(
+        exponential=made.is_exponential,
+        masked=made.mask is not None,
+        uses_j=the.text.uses_j or any(isinstance(part, Read) for part in mask),
+        columns=Kind.COLUMN in kinds,
+        offsets=Kind.OFFSET in kinds,
+        pairs=loads(made) > kinds.count(Kind.OFFSET),
+    )
 
 
 # -- back ------------------------------------------------------------------------------------------------------
@@ -109,7 +118,7 @@ def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     from .hopper import launch_backward as hopper
 
     call = the.launched(GLUON)
-    for_rows, for_keys = hopper.tilings_of(call)
+    for_rows, for_keys = hopper.tilings_of(call, traits(the))
     by_rows = the.lists(for_rows.held, for_rows.block, "rows")
     by_keys = the.lists(for_keys.block, for_keys.held, "keys")
     dleft, rows = hopper.of_rows(call, stats, dy, by_rows, for_rows)

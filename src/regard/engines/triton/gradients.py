@@ -21,7 +21,9 @@ from .choice import pull as pulled
 from .passes import Pass
 from .program import LN2, Pull
 from .source import SINK
-from .templates import launch, tables
+from .starting import together
+from .templates import launch
+from .templates import tables as kernels
 
 Sums = dict[Any, tuple[Pull, Any]]  # by symbol of a vector
 
@@ -31,12 +33,16 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     if dtotal is not None and the.made.is_exponential:
         dtotal = whole_of(dtotal) / float(LN2)  # of ln Z, where that of log₂ Z came
     done = (y, total if the.made.is_shared else None)
-    stats = launch.row_stats(the.launched(), *done, dy, dtotal)
-    found = pulled(the, stats, dy)
+    with together((the.launched().formula, the.v.dtype, the.options, *(x.shape[3] for x in (*the.rights, the.v)))):
+        stats = launch.row_stats(the.launched(), *done, dy, dtotal)
+        found = pulled(the, stats, dy)
+        offsets, tables = _offsets(the, stats, dy), _tables(the, stats, dy)
     pulls = (*the.text.pulls["rows"], *the.text.pulls["columns"])
     sums: Sums = {p.leaf: (p, x) for p, x in zip(pulls, (*found.rows, *found.columns), strict=True)}
-    sums |= _offsets(the, stats, dy)
-    by_table = _tables(the, stats, dy)
+    sums |= {leaf: (pull, parts.sum((1, 2))) for leaf, (pull, parts) in offsets.items()}
+    by_table: dict[str, Any] = {}
+    for name, gradient in tables:
+        by_table[name] = by_table[name] + gradient if name in by_table else gradient
     vectors = [_of_vector(the, symbol, sums, whole_of(total), stats) for symbol in the.vectors if symbol in the.wanted]
     read = [by_table.get(name, torch.zeros_like(x)) for name, x in the.tables.items() if name in the.wanted]
     return [*found.lefts, *found.rights, found.v, *vectors, *read]
@@ -91,24 +97,24 @@ def fitted(found: Any, like: Any) -> Any:
 
 
 def _offsets(the: Pass, stats: Any, dy: Any) -> Sums:
-    """Sums over all pairs with one i − j."""
+    """Sums over all pairs with one i − j, in parts (H, shares, lines, length)."""
     pulls = the.text.pulls["offsets"]
     if not pulls:
         return {}
-    tiles = tables.tiling_for(the.launched())
+    tiles = kernels.tiling_for(the.launched())
     length = int(the.vectors[pulls[0].leaf].shape[-1])
-    found = tables.offsets_and_tables(
+    found = kernels.offsets_and_tables(
         the.launched(), stats, dy, the.lists(tiles.rows, tiles.columns, "rows"), tiles,
         offsets=len(pulls), highest=the.sizes.highest, length=length,
     )  # fmt: skip
-    return {pull.leaf: (pull, total) for pull, total in zip(pulls, found, strict=True)}
+    return {pull.leaf: (pull, parts) for pull, parts in zip(pulls, found, strict=True)}
 
 
-def _tables(the: Pass, stats: Any, dy: Any) -> dict[str, Any]:
-    """Gradients of tables that kernels read themselves."""
-    found: dict[str, Any] = {}
+def _tables(the: Pass, stats: Any, dy: Any) -> list[tuple[str, Any]]:
+    """Gradients of tables that kernels read themselves, by name; of one that is read twice, both."""
+    found: list[tuple[str, Any]] = []
     pulls = the.text.pulls["tables"]
-    tiles = tables.tiling_for(the.launched())
+    tiles = kernels.tiling_for(the.launched())
     blocks = the.lists(tiles.rows, tiles.columns, "rows") if pulls else None
     for place, pull in enumerate(pulls):
         table = the.tables[pull.leaf.table]
@@ -118,10 +124,10 @@ def _tables(the: Pass, stats: Any, dy: Any) -> dict[str, Any]:
             own = zip(pull.leaf.indices, table.shape, strict=True)
             axes = "".join(index.name for index, size in own if size == sizes.get(index))
             aligned = bool(the.sizes.is_known)
-            tables.owned_tables(the.launched(), stats, dy, blocks, tiles, {place: grad}, axes, aligned)
+            kernels.owned_tables(the.launched(), stats, dy, blocks, tiles, {place: grad}, axes, aligned)
         else:
-            tables.offsets_and_tables(the.launched(), stats, dy, blocks, tiles, grads={place: grad})
-        found[pull.leaf.table] = found.get(pull.leaf.table, 0.0) + grad
+            kernels.offsets_and_tables(the.launched(), stats, dy, blocks, tiles, grads={place: grad})
+        found.append((pull.leaf.table, grad))
     return found
 
 

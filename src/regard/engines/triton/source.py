@@ -94,7 +94,12 @@ class _Module:
         names |= {ROW_STEP: "(i - anchor) * 1.0", COLUMN_STEP: "(j - anchor) * 1.0"}
         names |= {pair: f"product{place}" for place, pair in enumerate(made.products)}
         self.writer = Writer(
-            _Sizes(names, self), INTEGERS, self._read, self._given, "triton" if exact else "triton_fast"
+            _Sizes(names, self),
+            INTEGERS,
+            frozenset({*self.of[Kind.HEAD], HEADS, KEYS, WIDTH}),
+            self._read,
+            self._given,
+            "triton" if exact else "triton_fast",
         )
         self.pulls = self._pulls(wanted)
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...algebra.fold import Number, fold
-from ...algebra.functions import Elementary, Where
+from ...algebra.functions import Elementary, Sigmoid, Tanh, Where
 from ...algebra.functions.kernels import kernels
 from ...algebra.nodes import Node, Pair, Read
 
@@ -29,6 +29,7 @@ class Piece:
     bond: int = ATOM
     whole: bool = False
     value: float | None = None  # of a plain number
+    single: bool = False  # one number for all pairs of a head
 
     def within(self, bond: int) -> str:
         return self.text if self.bond >= bond else f"({self.text})"
@@ -38,6 +39,8 @@ class Writer:
     """The algebra of pieces of kernel source.
 
     names:   how symbols and products are written; a name in `integers` is one
+    singles: symbols that are one number for all pairs of a head: products begin with them, so that a kernel multiplies
+             them once
     table:   writes a read of a table, given its name and the texts of its indices
     given:   writes a mask of the call
     flavour: "triton", or "triton_fast" with approximate functions
@@ -47,28 +50,30 @@ class Writer:
         self,
         names: Mapping[Any, str],
         integers: frozenset[Any],
+        singles: frozenset[Any],
         table: Callable[[str, list[str]], tuple[str, bool]],
         given: Callable[[str], str],
         flavour: str,
     ) -> None:
-        self.names, self.integers, self.table, self.mask, self.flavour = names, integers, table, given, flavour
+        self.names, self.integers, self.singles = names, integers, singles
+        self.table, self.mask, self.flavour = table, given, flavour
         self.helpers: dict[str, str] = {}
 
     def write(self, node: Any) -> str:
         """The text of a node, as a real number or a truth."""
-        return self.real(fold(node, self)).text
+        return self.real(fold(quick(node) if self.flavour == "triton_fast" else node, self)).text
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def number(self, value: Number) -> Piece:
         if isinstance(value, int) and abs(value) < 2**31:
-            return Piece(str(value), ATOM if value >= 0 else SUM, True, float(value))
+            return Piece(str(value), ATOM if value >= 0 else SUM, True, float(value), True)
         value = float(value) if isinstance(value, Fraction | int) else value
-        value = 1.0 if abs(value - 1.0) < 1e-15 else value  # ln 2 · log₂ e
-        return Piece(repr(value), ATOM if value >= 0 else SUM, False, value)
+        value = math.copysign(1.0, value) if abs(abs(value) - 1.0) < 1e-15 else value  # ln 2 · log₂ e
+        return Piece(repr(value), ATOM if value >= 0 else SUM, False, value, True)
 
     def symbol(self, symbol: Any) -> Piece:
-        return Piece(self.names[symbol], ATOM, symbol in self.integers)
+        return Piece(self.names[symbol], ATOM, symbol in self.integers, single=symbol in self.singles)
 
     def pair(self, pair: Pair) -> Piece:
         return Piece(self.names[pair])
@@ -80,7 +85,7 @@ class Writer:
         for term in terms[1:]:
             negative = term.text.startswith("-") and term.bond >= PRODUCT
             text += f" - {term.text[1:]}" if negative else f" + {term.within(SUM)}"
-        return Piece(text, SUM, whole)
+        return Piece(text, SUM, whole, single=all(term.single for term in terms))
 
     def product(self, coefficient: Number, above: list[Piece], below: list[Piece]) -> Piece:
         front = self.number(coefficient)
@@ -91,21 +96,22 @@ class Writer:
             return made
         under = [self.real(factor).within(ATOM) for factor in below]
         divisor = under[0] if len(under) == 1 else f"({' * '.join(under)})"
-        return Piece(f"{made.within(PRODUCT)} / {divisor}", PRODUCT)
+        return Piece(f"{made.within(PRODUCT)} / {divisor}", PRODUCT, single=all(x.single for x in (made, *below)))
 
     def _times(self, front: Piece, factors: list[Piece], *, whole: bool) -> Piece:
         front = front if whole else self.real(front)
         if not factors:
             return front
-        texts = [factor.within(PRODUCT if place == 0 else ATOM) for place, factor in enumerate(factors)]
-        text = " * ".join(texts)
-        if front.value == 1:
-            return Piece(text, PRODUCT if len(texts) > 1 else factors[0].bond, whole)
-        if front.value == -1:
-            return Piece(f"-{factors[0].within(ATOM)}" + "".join(f" * {t}" for t in texts[1:]), PRODUCT, whole)
-        return Piece(
-            f"{front.text} * {factors[0].within(ATOM)}" + "".join(f" * {t}" for t in texts[1:]), PRODUCT, whole
-        )
+        factors = sorted(factors, key=lambda factor: not factor.single)
+        first, rest = factors[0], "".join(f" * {factor.within(ATOM)}" for factor in factors[1:])
+        single = all(factor.single for factor in factors)
+        match front.value:
+            case 1:
+                bond = PRODUCT if rest else first.bond
+                return Piece(f"{first.within(PRODUCT) if rest else first.text}{rest}", bond, whole, single=single)
+            case -1:
+                return Piece(f"-{first.within(ATOM)}{rest}", PRODUCT, whole, single=single)
+        return Piece(f"{front.text} * {first.within(ATOM)}{rest}", PRODUCT, whole, single=single)
 
     def power(self, base: Piece, exponent: Piece) -> Piece:
         if exponent.value is not None and exponent.value.is_integer() and 1 < exponent.value <= LONGEST_POWER:
@@ -172,8 +178,24 @@ class Writer:
         if not piece.whole:
             return piece
         if piece.value is not None:
-            return Piece(repr(piece.value), piece.bond, False, piece.value)
-        return Piece(f"{piece.within(PRODUCT)} * 1.0", PRODUCT)
+            return Piece(repr(piece.value), piece.bond, False, piece.value, True)
+        return Piece(f"{piece.within(PRODUCT)} * 1.0", PRODUCT, single=piece.single)
+
+
+def quick(node: Any) -> Any:
+    """The same with σ(x) as ½ + ½ tanh(½ x), which is how the chip makes it: the halves meet other numbers here."""
+
+    def product(whole: Any) -> Any:
+        """σ(x) σ(−x) = ¼ − ¼ tanh²(½ x): one tanh for both."""
+        inside = {factor.args[0] for factor in whole.args if isinstance(factor, Sigmoid)}
+        both = next((x for x in inside if -x in inside), None)
+        if both is None:
+            return whole
+        square = (1 - Tanh(both / 2) ** 2) / 4
+        return whole / (Sigmoid(both) * Sigmoid(-both)) * square
+
+    node = node.replace(lambda part: part.is_Mul, product)
+    return node.replace(Sigmoid, lambda x: (1 + Tanh(x / 2)) / 2)
 
 
 def helper(name: str, flavour: str) -> str | None:

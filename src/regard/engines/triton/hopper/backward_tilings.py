@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .tilings import Traits
+
 HELD = 64  # rows, or keys, that a warpgroup holds
 
 
@@ -43,11 +45,11 @@ class BackwardTiling:
         return {"num_warps": 4, "maxnreg": {2: 168, 3: 128}[self.warpgroups], "enable_fp_fusion": True}
 
 
-def rows_tiling(width: int, wide: int) -> BackwardTiling:
+def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
     """The tiles of the kernel that holds rows, for keys of `width` and values of `wide` numbers, powers of two."""
     if max(width, wide) == 256:
         return BackwardTiling(32, 2)
-    return BackwardTiling(64, 3)
+    return BackwardTiling(64, 3, in_turn=not traits.masked and not traits.columns)
 
 
 def keys_tiling(width: int, wide: int) -> BackwardTiling:

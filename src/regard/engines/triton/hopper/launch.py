@@ -10,7 +10,7 @@ import torch
 from ..templates.common import Constants
 from .forward import forward as kernel
 from .names import TensorDescriptor, gl
-from .tilings import ROWS, Tiling, tiling
+from .tilings import ROWS, Tiling, Traits, tiling
 
 TYPES = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
 WIDEST = 256
@@ -60,10 +60,9 @@ def _chip(device: Any) -> str | None:
 # -- the launch ------------------------------------------------------------------------------------------------
 
 
-def tiling_of(call: Any, pressure: int = 0) -> Tiling:
-    """The tiles of a call (templates.launch.Call); `pressure` as in `tilings.tiling`."""
-    width, wide = padded(int(call.rights[0].shape[3])), padded(int(call.v.shape[3]))
-    return tiling(width, wide, bool(_plain(call.formula.EXPONENTIAL)), pressure)
+def tiling_of(call: Any, traits: Traits) -> Tiling:
+    """The tiles of a call (templates.launch.Call)."""
+    return tiling(padded(int(call.rights[0].shape[3])), padded(int(call.v.shape[3])), traits)
 
 
 def forward(call: Any, lists: Any | None, tiles: Tiling) -> tuple[Any, Any | None]:

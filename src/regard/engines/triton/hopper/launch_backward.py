@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 
+from ..starting import start
 from ..templates.common import Constants
 from . import launch
 from .backward_keys import backward_keys
 from .backward_rows import backward_rows
 from .backward_tilings import HELD, BackwardTiling, fits, keys_tiling, rows_tiling
 from .launch import CACHED, descriptor, padded, unaligned
+from .tilings import Traits
 
 
 def refusal(call: Any) -> str | None:
@@ -30,9 +32,9 @@ def refusal(call: Any) -> str | None:
     return reason
 
 
-def tilings_of(call: Any) -> tuple[BackwardTiling, BackwardTiling]:
+def tilings_of(call: Any, traits: Traits) -> tuple[BackwardTiling, BackwardTiling]:
     """The tiles of the kernel that holds rows, and of the one that holds keys."""
-    return rows_tiling(*_widths(call)), keys_tiling(*_widths(call))
+    return rows_tiling(*_widths(call), traits), keys_tiling(*_widths(call))
 
 
 def of_rows(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: BackwardTiling) -> tuple[Any, Any]:
@@ -72,7 +74,9 @@ def _run(
     tall, wide = tall_wide
     sizes = (call.shape[1], call.group, call.shape[2], int(call.v.shape[2]), 0 if stats is None else stats.shape[3])
     programs, section, together = _programs(call, lists, -(-held[0] // tiles.held), held[1], met)
-    kernel[(programs,)](
+    start(
+        kernel,
+        (programs,),
         descriptor(call.lefts[0], tall),
         descriptor(call.rights[0], wide),
         descriptor(call.v, wide),

@@ -1,4 +1,4 @@
-"""How the forward kernel for Hopper cuts its matrices, by width and by what the formula keeps in registers.
+"""How the forward kernel for Hopper cuts its matrices, by width and by what the formula asks of a block.
 
 Registers of a program: (REGISTERS · warpgroups + LOADER) · 128 ≤ 65 536; the assembler is told their mean, `maxnreg`.
 """
@@ -45,12 +45,23 @@ class Tiling:
         return {"num_warps": 4, "maxnreg": {2: 168, 3: 128}[self.warpgroups], "enable_fp_fusion": True}
 
 
-def tiling(width: int, wide: int, exponential: bool, pressure: int = 0) -> Tiling:
-    """The tiles for keys of `width` and values of `wide` numbers, both powers of two.
+@dataclass(frozen=True)
+class Traits:
+    """What of a formula decides which tiles are the fastest."""
 
-    pressure: 0: arithmetic alone. 1: blocks need j, or vectors of columns, be it for the mask. 2: a load for each pair.
-    """
+    exponential: bool = True
+    masked: bool = False
+    uses_j: bool = False  # blocks need to know their keys, be it for the mask
+    columns: bool = False  # they load vectors of columns
+    offsets: bool = False  # or of i − j
+    pairs: bool = False  # or a number for each pair
+
+
+def tiling(width: int, wide: int, traits: Traits) -> Tiling:
+    """The tiles for keys of `width` and values of `wide` numbers, both powers of two. Measured: bench/README."""
     widest = max(width, wide)
-    columns = 64 if widest == 256 or not exponential or (pressure == 2) else 128
-    three = widest <= 64 and (pressure == 0 or columns == 64)
-    return Tiling(columns, 2 if widest == 256 else 3, 3 if three else 2, own_out=width != wide)
+    columns = 64 if widest == 256 or traits.pairs else 128
+    three = widest <= 64 and (columns == 64 or not traits.uses_j)
+    persistent = columns == 128 and not traits.masked and not traits.offsets
+    stages = 2 if persistent or widest == 256 or (columns == 128 and traits.exponential) else 3
+    return Tiling(columns, stages, 3 if three else 2, persistent=persistent, own_out=persistent or width != wide)

@@ -15,6 +15,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from ..starting import start
 from ..tilings import Tiling
 from . import backward as back
 from . import forward as ahead
@@ -116,9 +117,9 @@ def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None
     room, tiling = triton.cdiv(rows, 128) * 128, Tiling(64, 64)
     stats = _numbers(call, batch, heads, 2 + is_exact(call), room)
     sums = None if dtotal is None else dtotal.float().contiguous()
-    back.row_terms[(batch * heads * room // tiling.rows,)](
-        _plain(y), _plain(_near(dy)), total, sums, stats, (heads, rows, room), call.formula,
-        _constants(call, None, tiling), num_warps=4,
+    start(
+        back.row_terms, (batch * heads * room // tiling.rows,), _plain(y), _plain(_near(dy)), total, sums, stats,
+        (heads, rows, room), call.formula, _constants(call, None, tiling), num_warps=4,
     )  # fmt: skip
     return stats
 
@@ -161,8 +162,8 @@ def _launch(
     """Run a kernel with one program for each tile of each (b, head)."""
     grid = (triton.cdiv(length, size) * heads * call.shape[0],)
     drop = None if call.drop is None else (call.drop.seed, call.drop.threshold, call.drop.scale)
-    kernel[grid](
-        *matrices, call.start, call.data or (0,), _listed(lists), call.sizes, drop, call.formula,
+    start(
+        kernel, grid, *matrices, call.start, call.data or (0,), _listed(lists), call.sizes, drop, call.formula,
         _constants(call, lists, tiling), num_warps=tiling.warps, num_stages=tiling.stages,
         enable_fp_fusion=not is_exact(call),
     )  # fmt: skip

@@ -20,6 +20,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..starting import start
 from ..tilings import Tiling
 from . import launch
 from .backward import upstream_tile, weights_again
@@ -268,8 +269,9 @@ def offsets_and_tables(
     call: launch.Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling, *,
     offsets: int = 0, highest: int = 0, length: int = 0, grads: Mapping[int, Any] | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The gradients (H, length) of the formula's vectors of offsets, whose first number is that of i − j = highest.
+    """The gradients of the formula's vectors of offsets, whose first number is that of i − j = highest.
 
+    Each comes in parts, (H, shares, lines, length), whose sum is the gradient (H, length).
     `stats` are those of `launch.row_stats`. `grads`: float32 gradients of tables by their number in `pull_tables`, to
     which atomic additions add.
     """
@@ -280,12 +282,12 @@ def offsets_and_tables(
     partial = torch.zeros((offsets, heads, slots, lines, length), dtype=torch.float32, device=call.v.device)
     sizes = extended(launch._constants(call, lists, tiling), OFFSETS=offsets, TABLES=tuple(tables))
     if offsets or tables:
-        spread_backward[(slots, heads)](
-            *_matrices(call, stats, dy, tiling), partial, tuple(tables.values()), call.start, call.data or (0,),
-            launch._listed(lists), (batch, *call.sizes, highest, length), _drop(call), call.formula, sizes,
-            num_warps=tiling.warps, num_stages=tiling.stages,
+        start(
+            spread_backward, (slots, heads), *_matrices(call, stats, dy, tiling), partial, tuple(tables.values()),
+            call.start, call.data or (0,), launch._listed(lists), (batch, *call.sizes, highest, length), _drop(call),
+            call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
         )  # fmt: skip
-    return tuple(partial.sum((2, 3)))
+    return tuple(partial)
 
 
 def owned_tables(
@@ -304,10 +306,10 @@ def owned_tables(
                      ADDS=one_by_one)  # fmt: skip
     own = (batch if by_batch else 1) * (heads if "h" in axes else 1)
     for first in range(batch if one_by_one else 1):
-        tile_backward[(tiles, triton.cdiv(rows, tiling.rows), own)](
-            *_matrices(call, stats, dy, tiling), tuple(grads.values()), call.start, call.data or (0,),
-            _kinds(lists, tiles), (*call.sizes, first, 1 if by_batch or one_by_one else batch), _drop(call),
-            call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
+        start(
+            tile_backward, (tiles, triton.cdiv(rows, tiling.rows), own), *_matrices(call, stats, dy, tiling),
+            tuple(grads.values()), call.start, call.data or (0,), _kinds(lists, tiles),
+            (*call.sizes, first, 1 if by_batch or one_by_one else batch), _drop(call), call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
         )  # fmt: skip
 
 
