@@ -309,7 +309,8 @@ def owned_tables(
         start(
             tile_backward, (tiles, triton.cdiv(rows, tiling.rows), own), *_matrices(call, stats, dy, tiling),
             tuple(grads.values()), call.start, call.data or (0,), _kinds(lists, tiles),
-            (*call.sizes, first, 1 if by_batch or one_by_one else batch), _drop(call), call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
+            (*call.sizes, first, 1 if by_batch or one_by_one else batch), _drop(call), call.formula, sizes,
+            num_warps=tiling.warps, num_stages=tiling.stages,
         )  # fmt: skip
 
 
