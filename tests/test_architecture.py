@@ -35,6 +35,7 @@ ARROWS: dict[str, list[str]] = {
     "_names": ["algebra"],
     "_checks": ["algebra"],
     "_arrays": ["algebra"],
+    "_drawing": [],
     "algebra": [],
     "geometry": ["algebra"],
     "inputs": ["algebra"],

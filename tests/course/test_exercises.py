@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import regard as rg
 from regard.algebra.errors import KindError
-from regard.course import CHAPTERS
+from regard.course import CHAPTERS, lesson
 from regard.course.exercises import of_chapter
 from regard.course.exercises.exercise import Choice, Exercise, Quiz
 from regard.course.exercises.judges import Checked, Compared
 from regard.course.exercises.judging import judged
+from regard.course.progress import Progress
 
 KEYS = [chapter.key for chapter in CHAPTERS]
 WRONG = [(key, name) for key in KEYS for name in of_chapter(key)[0].wrong]
@@ -72,6 +75,8 @@ TWICE = Exercise(
         ("def twice(x):\n    return 1 / 0\n", "it does not run"),
         ("def twice(x:\n    return x\n", "not Python"),
         ("def thrice(x):\n    return x\n", "no function"),
+        ("", "empty"),
+        (" \n\n", "empty"),
         ("import regard\ndef twice(x):\n    return 2 * x\n", "ready-made"),
         ("import sys\nsys.exit()\ndef twice(x):\n    return 2 * x\n", "it does not run"),
     ],
@@ -81,6 +86,25 @@ def test_what_is_wrong_has_a_name(answer: str, name: str) -> None:
     assert not verdict.right
     assert [one.name for one in verdict.found] == [name]
     assert "/" not in verdict.found[0].says.replace("1 / 0", ""), "no path of this machine"
+
+
+def test_an_empty_answer_is_not_called_a_missing_function() -> None:
+    empty, missing = judged(TWICE, ""), judged(TWICE, "x = 1\n")
+    assert empty.title == "The answer is empty."
+    assert empty.title != missing.title
+
+
+@pytest.mark.parametrize(
+    ("kept", "shown"), [(None, "begin"), ("", "begin"), (" \n", "begin"), ("def a(): ...", "kept")]
+)
+def test_an_editor_that_was_emptied_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str | None, shown: str
+) -> None:
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    page = lesson(5)
+    if kept is not None:
+        Progress.read().keep_answer(5, kept)
+    assert page.answer().element.value == (page.task.start if shown == "begin" else kept)
 
 
 def test_a_right_answer_is_right() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import regard as rg
 from regard.course.figures.charts import curves_of, matrix_of
-from regard.course.figures.svg import Drawing, Frame, shade
 from regard.course.pieces import programs
 from regard.course.pieces.code import coloured
 from regard.course.pieces.piece import Piece, element, joined, same
@@ -82,13 +81,6 @@ def test_a_program_whose_library_is_missing_says_what_to_install() -> None:
 # -- pictures --------------------------------------------------------------------------------------------------
 
 
-def test_a_frame_turns_numbers_into_places() -> None:
-    frame = Frame(10, 20, 100, 50, (0, 2), (-1, 1))
-    assert frame((0, -1)) == (10, 70)
-    assert frame((2, 1)) == (110, 20)
-    assert frame((1, 0)) == (60, 45)
-
-
 def test_a_matrix_has_a_cell_for_each_weight() -> None:
     picture = matrix_of(np.eye(3), "abc", "xyz", says="three")
     assert picture.count("<rect") == 9
@@ -96,25 +88,11 @@ def test_a_matrix_has_a_cell_for_each_weight() -> None:
     assert matrix_of(np.eye(3), says="three", lit=1).count("<rect") == 10
 
 
-def test_words_of_a_picture_are_escaped() -> None:
-    drawing = Drawing(10, 10)
-    drawing.text((0, 0), "<b>")
-    assert "<b>" not in drawing.svg('"<i>"')
-    assert "<i>" not in drawing.svg("<i>")
-
-
 def test_curves_end_with_their_names() -> None:
     picture = curves_of([0, 1, 2], {"up": [0, 1, 2], "down": [2, 1, 0]}, says="two", across="x", up="y")
     assert picture.count("<path") == 2
     assert ">up</text>" in picture
     assert ">down</text>" in picture
-
-
-@given(st.floats(-2, 3))
-def test_shades_stay_between_paper_and_full(share: float) -> None:
-    percent = float(shade(share).partition(") ")[2].partition("%")[0])
-    assert 0 <= percent <= 100
-    assert percent == pytest.approx(100 * min(max(share, 0), 1), abs=0.06)
 
 
 def test_styles_fetch_nothing() -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("marimo", reason='pip install "regard[learn]"')
 
 from regard.algebra.errors import CallError
 from regard.course.notebook import NotebookError, cells_of, run_once
-from regard.course.still import _plain, export
+from regard.course.still import _page, _plain, export
 from small_course import BROKEN, FIRST, SECOND, Small, small_course
 
 LOADING = {"src", "srcset", "data", "action", "poster", "background"}
@@ -149,6 +149,12 @@ def test_what_can_be_moved_is_its_label_and_its_value() -> None:
         "</marimo-ui-element><marimo-tex>||(x &lt; y||)</marimo-tex></div>"
     )
     assert _plain(text) == "<div><span class='still-value'>range <b>1, 2</b></span><code>x &lt; y</code></div>"
+
+
+def test_the_script_of_widgets_is_in_a_page_that_has_some(tmp_path: Path) -> None:
+    chapters = small_course(tmp_path)
+    pages = [_page(chapters, 0, body) for body in ("<p>data-hand</p>", '<div data-hand="rows"></div>' * 2)]
+    assert [page.count("mountHands(document)") for page in pages] == [0, 1]
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from .contents import CHAPTERS, Chapter, find_chapter
 from .exercises import of_chapter
 from .pieces import programs
 from .pieces.code import coloured
+from .pieces.numbers import words_set
 from .pieces.piece import Piece, element, joined, same
 from .pieces.prose import prose, typeset
 from .pieces.styling import style
@@ -83,10 +84,10 @@ class Lesson:
     def figure(self, picture: str, caption: str = "", *, wide: bool = False) -> Piece:
         """A picture, as SVG or other HTML, with a caption in Markdown."""
         below = f"<figcaption>{prose(caption)}</figcaption>" if caption else ""
-        return _page(same(f"<figure>{picture}{below}</figure>"), wide=wide)
+        return _page(same(f"<figure>{words_set(picture)}{below}</figure>"), wide=wide)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Piece:
-        """A table; floats are shown with three digits."""
+        """A table; floats are shown with three digits, and words may hold `code`."""
         top = "".join(f"<th>{escape(one)}</th>" for one in head)
         body = "".join(f"<tr>{''.join(map(cell_told, row))}</tr>" for row in rows)
         below = f"<figcaption>{prose(caption)}</figcaption>" if caption else ""
@@ -139,8 +140,8 @@ class Lesson:
 
         from .progress import Progress
 
-        kept = Progress.read().answer(self.chapter.number)
-        editor = marimo.ui.code_editor(kept or self.task.start, language="python", min_height=180)
+        kept = Progress.read().answer(self.chapter.number) or ""
+        editor = marimo.ui.code_editor(kept if kept.strip() else self.task.start, language="python", min_height=180)
         return editor.form(submit_button_label="Judge it", bordered=False)
 
     def exercise(self, answer: Any) -> Piece:

@@ -3,7 +3,8 @@
     export(CHAPTERS, Path("course"))        # runs every notebook once, and writes what its cells show
 
 A cell's `Piece` has a still form of its own. Of other values the HTML is taken, with what could be moved reduced to its
-label and its value. A link to another chapter, `href="../6" data-chapter="6"`, leads to its page.
+label and its value. A link to another chapter, `href="../6" data-chapter="6"`, leads to its page. A page with widgets
+has their script, which draws them in the place of their plain pictures.
 """
 
 from __future__ import annotations
@@ -75,8 +76,17 @@ def _page(chapters: Sequence[ChapterLike], place: int, body: str) -> str:
         f"<nav class='course-steps'>{_step(before, '← {}', 'prev', whole=True) or '<span></span>'}"
         f"{_step(after, '{} →', 'next', whole=True)}</nav>"
     )
-    whole = f"<div class='course-still'>{bar}<main>{body}</main>{below}</div>"
+    whole = f"<div class='course-still'>{bar}<main>{body}</main>{below}</div>{_script(body)}"
     return document(f"{chapter.number} {chapter.title}", whole, f"<style>{sheet()}</style>")
+
+
+def _script(body: str) -> str:
+    """What draws the widgets of a page, where it has any."""
+    if "<div data-hand=" not in body:
+        return ""
+    from .widgets.still import shared_html
+
+    return shared_html()
 
 
 def _step(chapter: ChapterLike | None, sign: str, kind: str, *, whole: bool = False) -> str:

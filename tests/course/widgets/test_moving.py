@@ -101,6 +101,15 @@ def drag(page: Any, selector: str, across: float, down: float) -> None:
 HANDLE = "#plane .handle-x .handle-seen"
 
 
+def test_the_plain_picture_stands_where_no_script_runs(opened: Opening, shown: dict[str, Any]) -> None:
+    without = opened(java_script_enabled=False)
+    assert [without.is_visible(f"#{name} .at-rest svg") for name in shown] == [True] * 5
+    page = opened()
+    page.wait_for_selector("#mistakes .regard")
+    assert page.locator(".regard").count() == 5
+    assert page.locator(".at-rest").count() == 0
+
+
 def test_what_only_python_can_answer_moves_back(opened: Opening) -> None:
     page = opened()
     for handle in (HANDLE, "#ellipse .handle-query .handle-seen", "#ellipse .handle-first .handle-seen"):

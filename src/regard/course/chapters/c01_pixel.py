@@ -228,9 +228,9 @@ def _(asking, choosy, image, page):
 def _(likeness, page):
     page.mathematics(
         likeness,
-        "The borrowed rule, as the library prints it: for now $q$, $k$ and $v$ are all the rows of X themselves. Why a "
-        "distance, why an exponential, why a share of the total: that is chapters 2 to 5. Not choosy at all, everyone "
-        "takes the average of all; very choosy, everyone keeps to itself.",
+        "The borrowed rule, as the library prints it. What $q$, $k$ and $v$ are for is told in chapters 4 and 6; here "
+        "all three are the rows of X themselves. Why a distance, why an exponential, why a share of the total: that is "
+        "chapters 2 to 5. Not choosy at all, everyone takes the average of all; very choosy, everyone keeps to itself.",
     )
     return
 

@@ -63,7 +63,7 @@ def _(angle, length, page):
     page.figure(
         pair_of(x, y, says="two vectors, and three measures over the angle between them"),
         f"x has length 1, y has length {length.value:g}, and they are {abs(angle.value)}° apart. Dashed, the distance: "
-        "{:.2f}. The dot product is {:.2f}, the cosine {:.2f}.".format(*map(float, three)).replace("-", "−"),
+        "{:.2f}. The dot product is {:.2f}, the cosine {:.2f}.".format(*map(float, three)),
     )
     return
 

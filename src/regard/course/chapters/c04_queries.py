@@ -82,7 +82,7 @@ def _(hull_asks, page, tied, waves_answer):
         f"the boat's own score is {scores[0, 0]:.1f}."
         if tied.value
         else f"From boat to water {_there:.2f}, from water to boat {_back:.2f}."
-    ).replace("-", "−")
+    )
     page.stack(
         page.figure(
             sideways(
@@ -102,7 +102,8 @@ def _(page):
     page.say(r"""
     That is all there is to it. The number for asking is called the **query**, the number for answering the **key**.
     They are not two mysterious things that come from somewhere: both are computed from the same patch, by two
-    matrices.
+    matrices. **Every patch has both.** In its row of the table it asks, with its query; in its column it answers, with
+    its key.
 
     $$q_i = x_i W_Q \qquad k_j = x_j W_K \qquad s_{ij} = q_i \cdot k_j$$
 
@@ -128,12 +129,19 @@ def _(names, page, x):
     _questions = ["ground?", "colour?"]
     _most = [names[j] for j in np.argmax(S, axis=1)]
     page.beside(
-        page.figure(signed_of(Q, names, _questions, says="queries", cell=58), "**Q**: what each asks."),
-        page.figure(signed_of(K, names, _questions, says="keys", cell=58), "**K**: what each answers."),
+        page.figure(
+            signed_of(Q, names, _questions, says="queries", cell=58),
+            "**Q** = X W_Q: what each asks. The boat is all hull, so its row is the row of *hull* in W_Q.",
+        ),
+        page.figure(
+            signed_of(K, names, _questions, says="keys", cell=58),
+            "**K** = X W_K: what the same four answer.",
+        ),
         page.figure(
             signed_of(S, names, names, says="scores", cell=58),
-            f"**S** = Q Kᵀ. The boat asks most of the {_most[0]}, the water of the {_most[1]}, the shore of the "
-            f"{_most[2]}.",
+            f"**S** = Q Kᵀ. Boat to water: {Q[0, 0]:.1f} × {K[1, 0]:.1f} by the ground and {Q[0, 1]:.1f} × "
+            f"{K[1, 1]:.2f} by the colour, together {S[0, 1]:.1f}. The boat asks most of the {_most[0]}, the water of "
+            f"the {_most[1]}, the shore of the {_most[2]}.",
         ),
     )
     return
@@ -191,7 +199,7 @@ def _(page, turn_k, turn_q):
                 s, three, three, says="scores", lit=[(0, 1), (1, 0)], digits=2, most=1.2, cell=76, corner="asks ↓"
             ),
             f"Boat to water {s[0, 1]:.2f}, water to boat {s[1, 0]:.2f}. "
-            f"The part of M that is not symmetric has {form.asymmetry:.0%} of its size.".replace("-", "−"),
+            f"The part of M that is not symmetric has {form.asymmetry:.0%} of its size.",
         ),
     )
     return
@@ -270,7 +278,7 @@ def _(inner, page):
     _told = (
         f"And it measures no lengths. If $x M x^\\top$ were a dot product “in M's geometry”, every vector would "
         f"have a squared length "
-        f"above 0; the unit vector that fares worst here has −{-float(between(worst, worst)):.1f}. The symmetric "
+        f"above 0; the unit vector that fares worst here has {float(between(worst, worst)):.1f}. The symmetric "
         f"part of M has "
         f"{signs.positive} positive, {signs.negative} negative and {signs.zero} zero eigenvalues."
     )

@@ -68,10 +68,8 @@ def _(cloud, names, page, values):
     page.figure(
         chain_of(values, _w, _y, names, says="the sum of values by their weights, arrow after arrow"),
         "The same sum, drawn: from zero, each value shortened to its weight, one after the other. The last arrow "
-        "ends at y = "
-        + f"({_y[0]:.2f}, {_y[1]:.2f})".replace("-", "−")
-        + f". Just now {names[_first]} brings {_w[_first]:.0%} of it, and the weights sum to "
-        f"{_w.sum():.3f}.",
+        f"ends at y = ({_y[0]:.2f}, {_y[1]:.2f}). Just now {names[_first]} brings {_w[_first]:.0%} of it, and the "
+        f"weights sum to {_w.sum():.3f}.",
     )
     return
 

@@ -323,7 +323,7 @@ def _(first, page, second):
     page.figure(
         turned_of(_q[0], _k[0], first.value, second.value, turned, says="a query and a key, turned by their places"),
         f"i − j = {first.value - second.value}: q · k = {turned[0] @ turned[1]:.3f}. A thousand places further on, "
-        f"both: {_shifted:.3f}.".replace("-", "−"),
+        f"both: {_shifted:.3f}.",
     )
     return
 

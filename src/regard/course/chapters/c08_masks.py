@@ -192,6 +192,59 @@ def _(page, wrong):
 @app.cell(hide_code=True)
 def _(page):
     page.say(r"""
+    ## The wrong axis
+
+    One mistake of the list needs a second look. *Softmax over queries* divides each column by its total, not each
+    row: `dim=-2` in place of `dim=-1`. The mask is right, no weight stands on the future, and a test that looks for
+    zeros is content. But who stands in the total of a column? All queries that may read this key, and these are the
+    **later** words. The future is not read; it is in what one is divided by.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def _(page):
+    ending = mo.ui.dropdown(["the", "cat", "sat", "on"], value="cat", label="ends with")
+    page.hand(ending, says="“the cat sat on the …” Change the last word. “sat” stands before it: may its row move?")
+    return (ending,)
+
+
+@app.cell
+def _(ending, k, page, q, tokens):
+    by_keys = rg.Attention(mask=rg.causal)
+    by_queries = mistakes_of(by_keys)["softmax over queries"]
+
+    def ended(formula, place):
+        """The weights of six words, the last of which is the one at this place."""
+        six = [0, 1, 2, 3, 4, place]
+        return formula.weights(q[0, six], k[0, six])
+
+    _sat, _mat, _other = (tokens.index(word) for word in ("sat", "mat", ending.value))
+    (_kept, _same), (_spoilt, _moved) = ((ended(one, _mat), ended(one, _other)) for one in (by_keys, by_queries))
+    _sums = _spoilt.sum(-1)
+    page.figure(
+        leak_of(
+            {
+                "over keys, either": _kept[_sat],
+                "over queries, “mat”": _spoilt[_sat],
+                f"over queries, “{ending.value}”": _moved[_sat],
+            },
+            [*tokens[:5], "…"],
+            [place > _sat for place in range(6)],
+            _mat,
+            says="the row of sat, shared over keys and over queries",
+        ),
+        f"The row of “sat”, when the last word is “mat” and when it is “{ending.value}”. Shared over keys it moves by "
+        f"{np.abs(_same - _kept)[_sat].max():.1g}, over queries by {np.abs(_moved - _spoilt)[_sat].max():.2f}, though "
+        "no weight stands on the future. And a row is no budget any more: with “mat” the rows sum to between "
+        f"{_sums.min():.2f} and {_sums.max():.2f}.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(page):
+    page.say(r"""
     ## Exactly 0, and nearly 1
 
     “Masked weights are exactly 0, and every row sums to exactly 1.” The first half is true: $e^{-\infty}$ is 0, in

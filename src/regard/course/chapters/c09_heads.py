@@ -59,6 +59,7 @@ def _(page):
 @app.cell(hide_code=True)
 def _(found, heads, live, page, tokens):
     _it, _animal, _street = (tokens.index(word) for word in ("it", "animal", "street"))
+    _The, _the = tokens.index("The"), tokens.index("the")
     _n = np.arange(len(tokens))
     _before, _after, _first = (
         found[0, 2][_n[1:], _n[:-1]].mean(),
@@ -73,8 +74,10 @@ def _(found, heads, live, page, tokens):
     Layer 3, head 1 lets *it* read *animal* with {found[3, 1][_it, _animal]:.0%} of its weight and *street* with
     {found[3, 1][_it, _street]:.0%}. Layer 0, head 2 reads the word before, with {_before:.0%}; layer 1, head 8 the
     word after, with {_after:.0%}. Layer 4, head 5 has nothing to ask here: it rests on the first token, with
-    {_first:.0%}. Nobody told them to. What *it* reads most, head by head:
-    {", ".join(f"*{word}*" for word in _most.values())}.
+    {_first:.0%}. Layer 0, head 8 looks for the same word again: *The* reads *the* with {found[0, 8][_The, _the]:.0%},
+    and *the* reads *The* with {found[0, 8][_the, _The]:.0%}. There is only one *it*, so *it* finds nothing there and
+    rests on the first token too, with {found[0, 8][_it, 0]:.0%}. Nobody told them to. What *it* reads most, head by
+    head: {", ".join(f"*{word}*" for word in _most.values())}.
     """)
     return
 

@@ -157,7 +157,7 @@ def _(attention, page, task):
 
 @app.cell(hide_code=True)
 def _(page, task, whole):
-    (_meets, _gives), (_meets_later, _gives_later) = whole.shares(whole.before), whole.shares(whole.after)
+    (_meets, _), (_meets_later, _) = whole.shares(whole.before), whole.shares(whole.after)
     page.beside(
         page.figure(
             parts_of(whole.before.Q @ whole.before.K.T, task.parts, task.parts, says="before"),
@@ -166,10 +166,27 @@ def _(page, task, whole):
         ),
         page.figure(
             parts_of(whole.after.Q @ whole.after.K.T, task.parts, task.parts, says="after"),
-            f"**After** 200 steps: {_meets_later:.0%}. A diagonal: Ada is sought by the axis of Ada. In $W_V$ the "
-            f"rows of *colour* went from {_gives:.0%} to {_gives_later:.0%}.",
+            f"**After** 200 steps: {_meets_later:.0%}. A diagonal: who seeks Ada meets who is Ada.",
         ),
     )
+    return
+
+
+@app.cell(hide_code=True)
+def _(page, task, whole):
+    def lies(matrix, part):
+        """How much of a matrix lies in the rows of one part of a guest."""
+        return float(np.sum(matrix[task.parts[part]] ** 2) / np.sum(matrix**2))
+
+    _was, _is = (
+        (lies(one.Q, "sought"), lies(one.K, "name"), lies(one.V, "colour")) for one in (whole.before, whole.after)
+    )
+    page.say(rf"""
+    Each matrix by itself tells the same. Of $W_Q$, {_is[0]:.0%} lies in the rows of *sought* ({_was[0]:.0%} before);
+    of $W_K$, {_is[1]:.0%} in those of *name* ({_was[1]:.0%}); of $W_V$, {_is[2]:.0%} in those of *colour*
+    ({_was[2]:.0%}). So the **query** has become *whom I seek*, the **key** *who I am*, and the **value** *what I
+    hold*.
+    """)
     return
 
 
@@ -182,8 +199,8 @@ def _(page):
     backwards, and attention's part of that walk is short enough to do by hand.
 
     Take one query. It has scores $s_j$, unshared weights $\psi_j = \psi(s_j)$ with total $Z = \sum_j \psi_j$, and
-    $y = \sum_j \psi_j v_j / Z$. Someone behind us tells us $dy$: how the loss changes with each entry of $y$. What if
-    $\psi_j$ grows by a little?
+    $y = \sum_j \psi_j v_j / Z$. What comes after attention tells us $dy$: how the loss changes with each entry of $y$.
+    What if $\psi_j$ grows by a little?
 
     - The sum gains $v_j$, so the loss changes by $dy \cdot v_j / Z$.
     - The total $Z$ grows as well, so all that was there shrinks: that takes off $dy \cdot y / Z$.

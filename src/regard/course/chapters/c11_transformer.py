@@ -15,7 +15,14 @@ with app.setup(hide_code=True):
     from regard.course.figures.painted import against_line, painted, photograph
     from regard.course.figures.scales import lines_of, powers_of
     from regard.course.programs.c11_transformer.stream import flow
-    from regard.course.programs.c11_transformer.writer import counted, fresh, help_pages, train_writer, written_by
+    from regard.course.programs.c11_transformer.writer import (
+        against_counts,
+        counted,
+        fresh,
+        help_pages,
+        train_writer,
+        written_by,
+    )
 
 
 @app.cell(hide_code=True)
@@ -237,22 +244,18 @@ def _(counts, model, page, run, step, temperature, text):
             ),
             f"After {step.value} steps {run.nats[step.value]:.2f} nats, which is like choosing among "
             f"{np.exp(run.nats[step.value]):.0f} characters. The dashed lines are counted: how often each character "
-            "followed the ones before it.",
+            f"followed the ones before it. {against_counts(run.nats[step.value], counts)}",
         ),
     )
     return
 
 
 @app.cell(hide_code=True)
-def _(STEPS, counts, page, run):
-    _end = run.nats[STEPS]
-    _beats = [words for order, words in ((1, "no context"), (2, "the one character before")) if _end < counts[order]]
-    _next = "two characters" if _end < counts[2] else "one character"
+def _(STEPS, page, run):
     page.say(rf"""
-    In these few seconds it went from {run.nats[0]:.2f} to {_end:.2f} nats and beat counting with
-    {" and with ".join(_beats) or "nothing yet"}. Counting with {_next} is still ahead, and we say so: on a text this
-    short and in a time this short, counting is hard to beat. What the model has and the counts do not is that it goes
-    on: it has no window of two, and more text makes it better for a long while.
+    In these few seconds it went from {run.nats[0]:.2f} to {run.nats[STEPS]:.2f} nats. On a text this short and in a
+    time this short, counting is hard to beat. What the model has and the counts do not is that it goes on: it has no
+    window of two, and more text makes it better for a long while.
     """)
     return
 

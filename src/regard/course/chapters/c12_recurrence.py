@@ -13,6 +13,7 @@ with app.setup(hide_code=True):
     from regard.course import lesson
     from regard.course.figures.scales import lines_of, powers_of
     from regard.course.figures.whispers import whispers_of
+    from regard.course.pieces.numbers import percent
     from regard.course.programs.c12_recurrence.fading import attending, recurrent
 
 
@@ -40,7 +41,11 @@ def _(page):
 def _(page):
     guests = mo.ui.slider(3, 20, value=20, step=1, label="guests", show_value=True)
     kept = mo.ui.slider(0.5, 1.0, value=0.85, step=0.01, label="what each guest passes on", show_value=True)
-    page.hand(guests, kept, says="Add guests. How well must each of them whisper, so that half of the joke arrives?")
+    page.hand(
+        guests,
+        kept,
+        says="Change how many guests there are. How well must each whisper, so that half of the joke arrives?",
+    )
     return guests, kept
 
 
@@ -48,16 +53,16 @@ def _(page):
 def _(guests, kept, page):
     arrives = kept.value ** (guests.value - 1)
     needed = 0.5 ** (1 / (guests.value - 1))
-    # the last guest asks for guest 1: its score stands 6 above all others, and where anybody sits is not in the formula
+    # the last guest asks for guest 1, whose score stands 6 above all others
     keys = np.zeros((guests.value, 1))
     keys[0] = 6
     look = rg.Attention(score=rg.dot).weights(np.ones((1, 1)), keys)[0, 0]
     page.figure(
         whispers_of(guests.value, kept.value),
-        f"Left: each guest passes on {kept.value:.0%}, so guest {guests.value} gets {arrives:.1%} of the joke; for "
-        f"half of it each would have to pass on {needed:.1%}. Right: guest {guests.value} looks at guest 1, whose "
-        f"score is 6 above the others', and gives it {look:.0%} of its attention. Move the chairs as you like: it "
-        "stays so.",
+        f"Left: each guest passes on {kept.value:.0%}, so guest {guests.value} gets {percent(arrives)} of the joke; "
+        f"for half of it each would have to pass on {needed:.1%}. Right: guest {guests.value} looks at guest 1, whose "
+        f"score is 6 above the others', and gives it {look:.0%} of its attention. How far apart the two sit is not in "
+        "the formula.",
     )
     return
 
@@ -68,7 +73,7 @@ def _(page):
     ## The net behind the whispers
 
     A recurrent net keeps one row of numbers, its state, and rewrites it at every step. How much does the last state
-    still depend on an input $i$ steps before? By the chain rule, through every step in between:
+    still depend on the state $i$ steps before? By the chain rule, through every step in between:
     """)
     return
 

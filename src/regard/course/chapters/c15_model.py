@@ -60,8 +60,8 @@ def _(page):
     page.say(r"""
     ## The lens
 
-    This is the lens itself, on MiniLM. Each small square on its left is a head. Point at a word: what does it read? It
-    opens on *it*, in the head that knows what *it* is.
+    This is the lens itself, on MiniLM. Each small square under *Heads* is one head. Point at a word: what does it
+    read? It opens on *it*, in the head that knows what *it* is.
     """)
     return
 
@@ -301,12 +301,12 @@ def _(page):
         page.table(
             ["to", "write"],
             [
-                ("look at a text of your own", "regard lens \"She sat by the bank and watched the river.\""),
-                ("look at a photograph", "regard lens --image cat.jpg"),
-                ("have your own attention checked", "regard check model.py:attend"),
-                ("train a transformer", "regard train --help"),
-                ("see what is true of what is said", "regard claims"),
-                ("write a formula nobody has tried", "rg.Attention(score=…, weight=…, mask=…)"),
+                ("look at a text of your own", "`regard lens \"She sat by the bank and watched the river.\"`"),
+                ("look at a photograph", "`regard lens --image cat.jpg`"),
+                ("have your own attention checked", "`regard check model.py:attend`"),
+                ("train a transformer", "`regard train --help`"),
+                ("see what is true of what is said", "`regard claims`"),
+                ("write a formula nobody has tried", "`rg.Attention(score=…, weight=…, mask=…)`"),
             ],
         ),
         page.say("""

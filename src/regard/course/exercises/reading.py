@@ -1,4 +1,4 @@
-"""What can be said of an answer before it is run: it parses, has the function, is finished, does the work itself."""
+"""What can be said of an answer before it is run: it is there, parses, is finished, does the work itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from .exercise import Exercise, Found, Verdict
 
 def refusal_of(exercise: Exercise, answer: str) -> Verdict | None:
     """A verdict where nothing needs to be run for it."""
+    if not answer.strip():
+        says = "There is nothing in the editor. What it began with stands below, to go on from."
+        return Verdict(False, "The answer is empty.", (Found("empty", says, exercise.start),))
     try:
         tree = ast.parse(answer)
     except SyntaxError as problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 SIZE, GAP = 22.0, 30.0
 

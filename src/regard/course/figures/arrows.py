@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import geometry
-from .svg import Drawing, Frame
+from ..._drawing.svg import Drawing, Frame
 
 LANDMARKS = {0: "the same way", 90: "nothing in common", 180: "opposite ways"}
 

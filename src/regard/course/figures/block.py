@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .sideways import sideways
-from .svg import Drawing
+from ..._drawing.svg import Drawing
 
 STREAM, UP = 196.0, 84.0  # heights of the stream and of the branches
 
@@ -20,7 +19,7 @@ def block_of(left_out: Collection[str] = (), *, says: str = "a block of a transf
     _stream(drawing, broken="residual" in gone)
     _branch(drawing, 148, "attention", "rows read each other", gone)
     _branch(drawing, 356, "feed-forward", "each row by itself", gone)
-    return sideways(drawing.svg(says), 520)
+    return drawing.svg(says)
 
 
 def _ends(drawing: Drawing) -> None:

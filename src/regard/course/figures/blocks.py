@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 
 def blocks_of(kinds: Sequence[Sequence[str]], *, says: str, side: float = 300) -> str:

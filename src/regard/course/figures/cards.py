@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import cos, pi, sin
 
-from .rolling import rolled
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 CARD, HIGH, GAP = 58.0, 78.0, 16.0
 SIDE, RADIUS = 350.0, 108.0
@@ -40,7 +39,7 @@ def cards_of(
             drawing.rect((middle[n] - CARD / 2, top + HIGH + 9), CARD, 12, "wash", round_=3)
             drawing.rect((middle[n] - CARD / 2, top + HIGH + 9), CARD * weight, 12, "accent2", round_=3)
             drawing.text((middle[n], top + HIGH + 33), f"{weight:.2f}" if weight >= 0.005 else "0", "soft", 12)
-    return rolled(drawing.svg(says), 480)
+    return drawing.svg(says)
 
 
 def _arc(drawing: Drawing, start: float, end: float, y: float, weight: float) -> None:

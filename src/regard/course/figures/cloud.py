@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._drawing.svg import Drawing, Frame, Point
 from ..widgets.convex import hull
-from .svg import Drawing, Frame, Point
 
 SIDE = 300
 

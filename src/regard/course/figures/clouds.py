@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import geometry
+from ..._drawing.svg import Drawing, Frame
 from .photograph import as_grey, place_image
-from .svg import Drawing, Frame
 
 SIDE = 310.0
 

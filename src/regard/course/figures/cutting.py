@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._drawing.svg import Drawing
 from .photograph import place_image
-from .svg import Drawing
 
 SIDE = 250.0
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from ... import viewer
+from ..._drawing.svg import Drawing, shade
 from .photograph import place_image
-from .sideways import sideways
-from .svg import Drawing, shade
 
 GALLERY = Path(viewer.__file__).parent / "gallery"
 UNIT = 11.0
@@ -55,11 +54,14 @@ def wall_of(
 
 def slices_of(N: int, D: int, H: int, *, says: str) -> str:
     """The way of every head, in a colour of its own."""
-    drawing, width = Drawing(740, 350), D // H
-    for row, role in enumerate("QKV"):
-        _grid(drawing, (20, 22 + row * 104), N, D, width)
-        _said(drawing, (20 + D * UNIT / 2, 22 + row * 104 + N * UNIT + 11), role, f"{N} × {D}")
+    drawing, width = Drawing(740, 354), D // H
+    middles = [22 + row * 104 + N * UNIT / 2 for row in range(3)]
+    for role, height in zip("QKV", middles, strict=True):
+        _grid(drawing, (20, height - N * UNIT / 2), N, D, width)
+        _said(drawing, (20 + D * UNIT / 2, height + N * UNIT / 2 + 11), role, f"{N} × {D}")
     middle = 170.0
+    start = _met(drawing, 20 + D * UNIT + 10, middles[0], middles[1])
+    _carried(drawing, (20 + D * UNIT + 10, middles[2]), (474 + D * UNIT / 2, middle + N * UNIT / 2 + 28))
     cell = min(UNIT, (300 - 10 * H) / (H * N))
     tall = N * cell
     for head in range(H):
@@ -69,10 +71,9 @@ def slices_of(N: int, D: int, H: int, *, says: str) -> str:
                 drawing.rect(
                     (300 + j * cell, top + i * cell), cell - 1, cell - 1, shade(_depth(head), _tone(head)), round_=1
                 )
-        drawing.arrow((20 + D * UNIT + 12, middle), (290, top + tall / 2), _tone(head), 1.5, 7)
+        drawing.arrow(start, (290, top + tall / 2), _tone(head), 1.5, 7)
         drawing.arrow((300 + N * cell + 10, top + tall / 2), (460, middle), _tone(head), 1.5, 7)
-    drawing.text((300 + N * cell / 2, 342), f"{H} × {N} × {N}", "soft", 12.5)
-    drawing.text((300 + N * cell / 2, 8), "weights of each head", "faint", 12.5)
+    drawing.text((300 + N * cell / 2, 8), f"weights of each head, {H} × {N} × {N}", "faint", 12.5)
     _grid(drawing, (474, middle - N * UNIT / 2), N, D, width)
     _said(drawing, (474 + D * UNIT / 2, middle + N * UNIT / 2 + 12), "side by side", f"{N} × {D}")
     drawing.arrow((474 + D * UNIT + 10, middle), (630, middle), "faint", 1.5, 7)
@@ -82,7 +83,23 @@ def slices_of(N: int, D: int, H: int, *, says: str) -> str:
                 (640 + j * UNIT, middle - D * UNIT / 2 + i * UNIT), UNIT - 1, UNIT - 1, "none", "ink", 0.7, 1.5
             )
     _said(drawing, (640 + D * UNIT / 2, middle + D * UNIT / 2 + 12), "W", f"{D} × {D}", "O")
-    return sideways(drawing.svg(says), 560)
+    return drawing.svg(says)
+
+
+def _met(drawing: Drawing, x: float, first: float, second: float) -> tuple[float, float]:
+    """A bracket from Q and K: weights are made of both. Returns where it ends."""
+    middle, out = (first + second) / 2, x + 18
+    drawing.path([(x, first), (out, first), (out, second), (x, second)], "faint", 1.5)
+    drawing.line((out, middle), (out + 12, middle), "faint")
+    return out + 14, middle
+
+
+def _carried(drawing: Drawing, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """From V below all weights to what they mix."""
+    low = 345.0
+    drawing.path([start, (start[0] + 18, start[1]), (start[0] + 18, low), (end[0], low)], "faint", 1.5)
+    drawing.arrow((end[0], low), end, "faint", 1.5, 7)
+    drawing.text((end[0] + 10, (low + end[1]) / 2 + 8), "each head mixes its slice of V", "faint", 12.5, "start")
 
 
 def _tone(head: int) -> str:

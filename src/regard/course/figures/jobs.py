@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from ... import viewer
+from ..._drawing.svg import Drawing
 from .photograph import place_image
-from .sideways import sideways
-from .svg import Drawing
 
 GALLERY = Path(viewer.__file__).parent / "gallery"
 SIDE, GRID, GAP = 176, 16, 28
@@ -58,7 +57,7 @@ def jobs_of(found: Seen, row: int, column: int, *, says: str = "one patch, three
     for number, (title, tone) in enumerate(heads):
         drawing.text((number * (SIDE + GAP) + SIDE / 2, 9), title, tone, 13)
     _bars(drawing, found.values[at], SIDE + 50)
-    return sideways(drawing.svg(says), 460)
+    return drawing.svg(says)
 
 
 def _lit(pixels: Any, weights: Any) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .rolling import rolled
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 
 def sentence_of(labels: Sequence[str], weights: Any, query: int, *, says: str) -> str:
@@ -60,7 +59,7 @@ def wall_of(values: Any, *, says: str, lit: tuple[int, int] | None = None, top: 
     drawing.text((60 + heads * cell[0] / 2, 6), "head", "soft", 12)
     if lit is not None:
         drawing.rect((58 + lit[1] * cell[0], 28 + lit[0] * cell[1]), cell[0] + 2, cell[1] + 2, "none", "accent", 2.2, 4)
-    return rolled(drawing.svg(says), 400)
+    return drawing.svg(says)
 
 
 def photograph_of(image: bytes, weights: Any, grid: tuple[int, int], *, says: str, side: float = 300) -> str:

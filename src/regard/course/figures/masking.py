@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .sideways import sideways
-from .svg import Drawing, shade, upon
+from ..._drawing.svg import Drawing, shade, upon
 
 
 def masked_of(
@@ -58,7 +57,7 @@ def leak_of(rows: Mapping[str, Any], tokens: Sequence[str], hidden: Sequence[boo
         drawing.text(
             (left + len(tokens) * cell + 44, top + cell / 2), text, "soft" if right else "accent", 14, bold=not right
         )
-    return sideways(drawing.svg(says), 480)
+    return drawing.svg(says)
 
 
 def sums_of(steps: Any, *, says: str) -> str:
@@ -101,7 +100,7 @@ def sides_of(source: int, target: int, *, says: str) -> str:
         wide = (target if number == 2 else source) * cell
         drawing.text((left + number * (source * cell + 26) + wide / 2, 12), name, "faint", 11.5)
     _title(drawing, left + (2 * source + target) * cell / 2 + 26, "both", "three attentions, one mask among them")
-    return sideways(drawing.svg(says), 600)
+    return drawing.svg(says)
 
 
 def _grid(drawing: Drawing, corner: tuple[float, float], pairs: Any, cell: float, tone: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing, Frame
+from ..._drawing.svg import Drawing, Frame
 
 
 def photograph(image: Any, side: int = 256) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 CELL = 46
 

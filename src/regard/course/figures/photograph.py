@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._drawing.svg import Drawing, Point
 from ...claims.measure import photograph
-from .svg import Drawing, Point
 
 SMALL = 4096  # pixels up to which every one is kept as it is
 

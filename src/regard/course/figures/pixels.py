@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._drawing.svg import Drawing
 from .photograph import place_image
-from .svg import Drawing
 
 Place = tuple[int, int]
 MARGIN, AROUND = 49, 9  # to the edge of the photograph; what is compared around a pixel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing, Frame, shade
+from ..._drawing.svg import Drawing, Frame, shade
 
 
 def stairs_of(scores: Any, here: int, *, says: str, hidden: Sequence[bool] = ()) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing, Frame
+from ..._drawing.svg import Drawing, Frame
 
 
 def pull_of(

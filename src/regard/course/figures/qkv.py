@@ -5,8 +5,7 @@ X  N × d      W_Q, W_K  d × d_k      W_V  d × d_v      Q, K  N × d_k      V 
 
 from __future__ import annotations
 
-from .sideways import sideways
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 UNIT = 9.0
 ROWS = (92.0, 240.0, 388.0)  # the middles of the three roads
@@ -37,7 +36,7 @@ def qkv_of(
     _across(drawing, scores.right, weights.left, high, "softmax")
     _across(drawing, made["V"].right, result.left, ROWS[2], "Y = A V")
     drawing.arrow((690, weights.bottom + 24), (690, result.top - 7), "faint", 1.4)
-    return sideways(drawing.svg(says), 600)
+    return drawing.svg(says)
 
 
 def _across(drawing: Drawing, left: float, right: float, y: float, says: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._drawing.svg import Drawing, Frame, shade
 from .photograph import as_grey, place_image
-from .svg import Drawing, Frame, shade
 
 
 def directed_of(asks: Any, answers: Any, *, says: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing, Frame
+from ..._drawing.axes import Axis, axes, round_ticks
+from ..._drawing.svg import Drawing, Frame
 
 TONES = ("accent", "slate", "accent2", "faint")
 APART = 16  # between names at the right
@@ -33,7 +34,8 @@ def powers_of(
     frame = _frame(width, height, x, (float(bottom), float(max(top, bottom + 1))), (*ys, *named))
     step = max(1, int(np.ceil((frame.y[1] - frame.y[0]) / 6)))
     powers = [power for power in range(int(frame.y[0]), int(frame.y[1]) + 1) if power % step == 0]
-    _axes(drawing, frame, {float(power): _power(power) for power in powers}, across, up)
+    named_powers = {float(power): _power(power) for power in powers}
+    axes(drawing, frame, Axis(across, *frame.x), Axis(up, *frame.y, named_powers))
     _curves(drawing, frame, x, ys, named, colours, widths, mark)
     return drawing.svg(says)
 
@@ -47,11 +49,11 @@ def lines_of(
     ys = {name: np.asarray(y, float) for name, y in curves.items()}
     named = dict(levels or {})
     every = np.concatenate([*ys.values(), np.array(list(named.values()))])
-    ticks = round_ticks(float(every.min() if low is None else low), float(every.max() if high is None else high), 4)
+    ticks = round_ticks(float(every.min() if low is None else low), float(every.max() if high is None else high), 3)
     drawing, x = Drawing(width, height), np.asarray(x, float)
-    ends = (min(float(every.min()), ticks[0]) if low is None else low, max(float(every.max()), ticks[-1]))
+    ends = (min(float(every.min()), *ticks) if low is None else low, max(float(every.max()), *ticks))
     frame = _frame(width, height, x, ends, (*ys, *named))
-    _axes(drawing, frame, {tick: f"{tick:g}" for tick in ticks}, across, up)
+    axes(drawing, frame, Axis(across, *frame.x), Axis(up, *frame.y, ticks))
     _curves(drawing, frame, x, ys, named, colours, (2.2,) * len(ys), mark)
     return drawing.svg(says)
 
@@ -76,30 +78,6 @@ def _curves(
         if mark is not None:
             drawing.circle(frame((mark, float(np.interp(mark, x[: len(y)], y)))), 4.5, tone, "paper", 1.5)
     _names(drawing, frame, ends)
-
-
-def _axes(drawing: Drawing, frame: Frame, ticks: Mapping[float, str], across: str, up: str) -> None:
-    bottom, left = frame.top + frame.height, frame.left
-    for tick, told in ticks.items():
-        place = frame((frame.x[0], tick))
-        drawing.line(place, (left + frame.width, place[1]), "hair", 1)
-        drawing.text((left - 8, place[1]), told, "faint", 11.5, "end")
-    for tick in round_ticks(*frame.x):
-        drawing.text((frame((tick, frame.y[0]))[0], bottom + 15), f"{tick:.3g}", "faint", 11.5)
-    drawing.text((left + frame.width / 2, bottom + 36), across, "soft", 12.5)
-    drawing.text((left - 40, frame.top - 16), up, "soft", 12.5, "start")
-
-
-def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between two, about so many.
-
-    >>> round_ticks(0, 199)
-    [0.0, 50.0, 100.0, 150.0]
-    """
-    rough = (high - low) / (about - 1) or 1.0
-    size = 10 ** np.floor(np.log10(rough))
-    step = float(size * min((1, 2, 5, 10), key=lambda times: abs(times * size - rough)))
-    return [float(round(tick, 9)) for tick in np.arange(np.ceil(low / step) * step, high + 1e-9 * step, step)]
 
 
 def _power(power: int) -> str:

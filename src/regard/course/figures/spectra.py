@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Drawing
+from ..._drawing.svg import Drawing
 
 EMPTY = 1e-10  # of the largest: below it a direction is not there
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .rolling import rolled
-from .svg import Drawing
+from ..._drawing.svg import Drawing
 
 WIDTH, LEFT, HIGH = 700.0, 62.0, 170.0
 ROWS = ("m", "factor", "Z", "Σ", "y")
@@ -44,7 +43,7 @@ def stream_of(scores: Any, block: int, at: int, states: Sequence[dict[str, float
     _remembered(drawing, states, at, block, count, step)
     if at == len(states):
         drawing.text((WIDTH - 10, 396), f"all at once: y = {whole:.6f}", "slate", 12.5, "end")
-    return rolled(drawing.svg(says))
+    return drawing.svg(says)
 
 
 def _block_name(n: int, at: int) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import cos, pi, sin
 
-from .sideways import sideways
-from .svg import Drawing, shade
+from ..._drawing.svg import Drawing, shade
 
 SIDE, RING, TABLE, MIDDLE, ABOVE = 320.0, 134.0, 98.0, 116.0, 0.5
 Place = tuple[float, float]
@@ -27,7 +26,7 @@ def whispers_of(guests: int, kept: float, *, says: str = "a chain of whispers, a
     drawing.text(
         (SIDE * 1.5 + 20, MIDDLE + RING + 42), "one look across the table", "soft", 14, italic=True, serif=True
     )
-    return sideways(drawing.svg(says), 520)
+    return drawing.svg(says)
 
 
 def _seats(guests: int, centre: Place, radius: float = RING) -> list[Place]:
@@ -91,7 +90,7 @@ def _size(guests: int) -> float:
 
 
 def _arrives(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}" if share >= 0.001 else "nothing"
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}" if share >= 0.001 else "< 0.1%"
 
 
 def _steps(count: int) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._drawing.svg import Drawing, Frame, shade
 from ..widgets.convex import hull
-from .sideways import sideways, wrapped
-from .svg import Drawing, Frame, shade
+from .sideways import wrapped
 
 CELL, NAME = 17.0, 74.0
 
@@ -45,7 +45,7 @@ def orders_of(
             drawing.text((left - 10, top + step / 2), name, "ink", 14, "end")
             for j, value in enumerate(row):
                 drawing.rect((left + j * CELL, top + 5), CELL - 1.5, step - 10, signed(float(value), most), round_=2)
-    return sideways(drawing.svg(says), 440)
+    return drawing.svg(says)
 
 
 @dataclass(frozen=True, eq=False)

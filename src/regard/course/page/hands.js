@@ -64,6 +64,7 @@ function stillModel(state) {
 export function mountHands(page) {
   for (const el of /** @type {NodeListOf<HTMLElement>} */ (page.querySelectorAll("[data-hand]:not([data-mounted])"))) {
     el.dataset.mounted = "";
+    el.querySelector(".at-rest")?.remove();
     renderHand({ model: stillModel(JSON.parse(el.querySelector("script")?.textContent ?? "{}")), el });
   }
 }

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...attention import Attention
 from .code import coloured
+from .numbers import as_set
 from .piece import Piece, same
 
 LANGUAGES = {"python": "plain Python", "numpy": "NumPy", "torch": "PyTorch"}
@@ -111,7 +112,9 @@ def _said(programs: list[Program], found: dict[str, Any], arrays: tuple[Any, ...
     shapes = ", ".join("×".join(map(str, array.shape)) for array in arrays if isinstance(array, np.ndarray))
     gap = apart(found)
     missing = [LANGUAGES[one.language] for one in programs if one.run is None]
-    text = f"Run just now on the same numbers ({shapes}): the largest difference between them is {gap:.1g}."
+    text = (
+        f"Run just now on the same numbers ({shapes}): the largest difference between them is {as_set(f'{gap:.1g}')}."
+    )
     return text + "".join(f" {name} is not installed here: pip install regard[torch]." for name in missing)
 
 

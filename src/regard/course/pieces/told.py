@@ -9,7 +9,8 @@ from typing import Any
 from ..contents import find_chapter
 from ..exercises.exercise import Found, Quiz, Verdict
 from .code import coloured
-from .prose import prose
+from .numbers import as_set
+from .prose import prose, words
 
 
 def verdict_told(verdict: Verdict) -> str:
@@ -37,7 +38,7 @@ def at_rest(movable: Any) -> str:
 
         return mount_html(widget)
     label, value = movable._args.label, movable._value  # public names are refused in the cell that makes it
-    return f"<p class='values'>{escape(label)} <b>{escape(str(value))}</b></p>"
+    return f"<p class='values'>{escape(label)} <b>{escape(as_set(str(value)))}</b></p>"
 
 
 def chapters_told(says: str, numbers: Sequence[int]) -> str:
@@ -52,7 +53,8 @@ def chapters_told(says: str, numbers: Sequence[int]) -> str:
 
 
 def cell_told(value: Any) -> str:
-    """A cell of a table; floats with three digits, numbers to the right."""
+    """A cell of a table: floats with three digits, numbers to the right, and `code` within words."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"<td>{escape(str(value))}</td>"
-    return f'<td class="number">{value:.3g}</td>' if isinstance(value, float) else f'<td class="number">{value}</td>'
+        return f"<td>{words(str(value))}</td>"
+    told = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f'<td class="number">{as_set(told)}</td>'

@@ -8,7 +8,7 @@
     matrix    Matrix    the weights of each head over a sentence
     ellipse   Ellipse   a covariance to pull at, and the neighbours that it makes
     mistakes  Mistakes  the classic mistakes, on and off
-    still     the same pictures in a page without Python
+    still     the same in a page without Python;   pictures  and without a script
 
 Their pictures are ES modules in `course/page`, joined with those of the lens. No number is computed there.
 """

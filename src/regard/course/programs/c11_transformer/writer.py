@@ -6,7 +6,7 @@ loss = −mean log p(c_{t+1} | c_1 … c_t)        in nats, on a part of the tex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,23 @@ def counted(text: Text, orders: Sequence[int] = (1, 2, 3)) -> dict[int, float]:
     """Nats of n-grams on what is held out."""
     table = ngrams.best(text.learned, _windows(text).reshape(-1), orders, vocabulary_size=len(text.letters)).table
     return {order: min(row.nats for row in table if row.order == order) for order in orders}
+
+
+SEEN = {1: "no context", 2: "one character", 3: "two characters"}  # by the order of counting
+
+
+def against_counts(nats: float, counts: Mapping[int, float]) -> str:
+    """What a model beats, and what it does not.
+
+    >>> against_counts(2.0, {1: 2.9, 2: 2.4, 3: 1.9})
+    'It beats counting with no context or one character; with two characters, counting is still ahead.'
+    """
+    beaten = [SEEN[order] for order in counts if nats < counts[order]]
+    ahead = [SEEN[order] for order in counts if nats >= counts[order]]
+    if not beaten:
+        return "Counting is still ahead, even with no context."
+    rest = f"; with {_listed(ahead)}, counting is still ahead" if ahead else ""
+    return f"It beats counting with {_listed(beaten)}{rest}."
 
 
 def fresh(text: Text, **options: Any) -> GPT:
@@ -116,6 +133,10 @@ def written_by(model: GPT, state: dict[str, Any], text: Text, start: str, length
     model.load_state_dict(state)
     drawn = model.generate(text.ids(start), new=length, sampling=Sampling(temperature=temperature), seed=0)
     return text.says(drawn.ids)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _windows(text: Text, count: int = 64) -> Any:

@@ -53,9 +53,13 @@ class Frame:
         up = (point[1] - self.y[0]) / (self.y[1] - self.y[0])
         return self.left + across * self.width, self.top + (1 - up) * self.height
 
+    def places(self, xs: Iterable[float], ys: Iterable[float]) -> list[tuple[float, float]]:
+        """Where the points of two rows of numbers stand."""
+        return [self(point) for point in zip(xs, ys, strict=True)]
+
 
 class Drawing:
-    """A picture of so many units; the page scales it."""
+    """A picture of so many pixels; a page that is narrower scales it, and knows its width as --wide."""
 
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height, self.parts = width, height, list[str]()
@@ -141,10 +145,8 @@ class Drawing:
     def svg(self, says: str) -> str:
         """The picture; `says` is read aloud to those who cannot see it."""
         width, height, inside = _number(self.width), _number(self.height), "".join(self.parts)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-            f'style="max-width:{width}px"><title>{escape(says)}</title>{inside}</svg>'
-        )
+        size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" style="--wide:{width}px"'
+        return f'<svg class="drawing" {size} role="img"><title>{escape(says)}</title>{inside}</svg>'
 
 
 def _number(value: Any) -> str:
