@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
@@ -22,7 +23,14 @@ def described(*packages: str) -> dict[str, Any]:
         "python": platform.python_version(), "system": platform.system(), "processor": platform.machine(),
         "model": model, "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     }  # fmt: skip
-    return {"versions": {package: metadata.version(package) for package in packages}, "machine": machine}
+    return {"versions": {package: _version(package) for package in packages}, "machine": machine}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # read from a folder
+        return getattr(importlib.import_module(package), "__version__", None)
 
 
 def _cpuinfo() -> list[str]:

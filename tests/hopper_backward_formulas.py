@@ -130,13 +130,14 @@ def case(kernel, formula, width, wide=None, dtype="bf16", one_scale=True, **chan
     from regard.engines.triton.templates.common import Constants
 
     flags, wide = FORMULAS[formula], wide or width
+    traits = Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **forth.LOADS.get(formula, {}))
     same = {"stats": "*fp32", "sums": "*fp32", "start": "*i64", "data": DATA, "lists": forth.LISTS, "order": "*i32"}
     same |= {"sizes": ("i32",) * 5, "launch": ("i32",) * 4}
     if kernel == "rows":
-        tiles = replace(rows_tiling(width, wide, Traits(flags["EXPONENTIAL"], flags["HAS_MASK"])), **changes)
+        tiles = replace(rows_tiling(width, wide, traits), **changes)
         tall, size, made, outs = 64, tiles.block, backward_rows, {"out": descriptor(dtype, 64, width)}
     else:
-        tiles = replace(keys_tiling(width, wide), **changes)
+        tiles = replace(keys_tiling(width, wide, traits), **changes)
         tall, size, made = tiles.block, 64, backward_keys
         outs = {"out_right": descriptor(dtype, 64, width), "out_value": descriptor(dtype, 64, wide)}
     signature = {

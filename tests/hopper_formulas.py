@@ -158,6 +158,7 @@ FORMULAS = {
 }
 
 
+UNEVEN = ("causal", "sink", "alibi")
 LOADS = {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
 
 
@@ -166,7 +167,7 @@ def traits(formula):
     from regard.engines.triton.hopper.tilings import Traits
 
     flags = FORMULAS[formula]
-    return Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **LOADS.get(formula, {}))
+    return Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], formula not in UNEVEN, **LOADS.get(formula, {}))
 
 
 def case(formula, width, wide=None, dtype="bf16", **changes):

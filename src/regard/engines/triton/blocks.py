@@ -5,7 +5,7 @@
     order                          the rows of tiles by falling work
 
 Tiles that admit no pair are in no list. All is made on the call's device without waiting for it; the lists of masks
-of i, j and sizes alone are made once on the host and kept.
+of i, j and sizes alone are made once on the host and kept, those of masks that read tables until a table is written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import torch
 
 from ..._arrays import library
 from ...algebra.formula import Formula
-from ...algebra.nodes import BATCH, HEAD, Given, Read, dependencies, walk
+from ...algebra.nodes import BATCH, HEAD, Given, Pair, Read, dependencies, walk
 from ..call import Call
 from .extremes import Tiles
+from .keeping import Kept
 from .verdicts import verdicts
 
 Held = Literal["rows", "keys"]
@@ -36,12 +37,23 @@ class Lists:
     order: Any  # int32 (T)
 
 
-def lists(call: Call, rows: int, columns: int, held: Held = "rows") -> Lists:
-    """The lists of a call in tiles of rows × columns: of key tiles for each row tile, or the other way round."""
+def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False) -> Lists:
+    """The lists of a call in tiles of rows × columns: of key tiles for each row tile, or the other way round.
+
+    keep: also lists that depend on tables, until PyTorch writes one of them; not where a compiler reuses memory
+    """
     if _is_fixed(call):
         return _fixed(call.formula, _looks(call), (rows, columns), held, call.q.device)
-    with torch.no_grad():
-        return _listed(*_admitted(Tiles(call, rows, columns), held))
+
+    def made() -> Lists:
+        with torch.no_grad():
+            return _listed(*_admitted(Tiles(call, rows, columns), held))
+
+    seen = [call.start, *(call.tables[name] for name in _named(call.formula))]
+    if not keep or _sees_vectors(call.formula) or _is_captured(seen):
+        return made()
+    sizes = call.batch, call.heads, call.queries, call.keys, call.width
+    return KEPT.get((call.formula, sizes, rows, columns, held), seen, made)
 
 
 def admitted_pairs(call: Call) -> int:
@@ -50,6 +62,32 @@ def admitted_pairs(call: Call) -> int:
     if not _is_fixed(call):
         return every * call.queries * call.keys
     return every * _covered(call.formula, _looks(call))
+
+
+# -- masks of tables -----------------------------------------------------------------------------------------------
+
+KEPT: Kept[Lists] = Kept(16)
+
+
+@lru_cache(maxsize=512)
+def _named(formula: Formula) -> tuple[str, ...]:
+    """The tables that the mask reads."""
+    parts = walk(formula.admitted)
+    return tuple(sorted({part.table for part in parts if isinstance(part, Read)} | _masks(formula)))
+
+
+def _masks(formula: Formula) -> set[str]:
+    return {part.name for part in walk(formula.admitted) if isinstance(part, Given)}
+
+
+@lru_cache(maxsize=512)
+def _sees_vectors(formula: Formula) -> bool:
+    return any(isinstance(part, Pair) for part in walk(formula.admitted))
+
+
+def _is_captured(tensors: list[Any]) -> bool:
+    """Whether a CUDA graph is recorded, which must make the lists of the tables that it will be replayed with."""
+    return any(x.is_cuda for x in tensors) and torch.cuda.is_current_stream_capturing()
 
 
 # -- masks that the host knows -----------------------------------------------------------------------------------

@@ -7,11 +7,14 @@ pull      dleft, dright, dv and sums       of rows and of columns
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ...algebra.errors import EngineError
+from ...algebra.fold import fold
+from ...algebra.intervals import Intervals
 from ...algebra.laws import Kind
-from ...algebra.nodes import Read, walk
+from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, Given, I, J, Read, walk
 from .functions import GLUON, TRITON
 from .options import Options
 from .passes import Pass, loads
@@ -19,6 +22,7 @@ from .templates import decode, launch
 from .templates.common import INTERPRETED
 from .tilings import Tiling
 
+FAR = 2**24  # positions apart: beyond any window
 LONG = 512  # keys from which few queries are split over the chip
 FEW = 16
 
@@ -93,11 +97,22 @@ def traits(the: Pass) -> Any:
     return Traits(
         exponential=made.is_exponential,
         masked=made.mask is not None,
+        even=made.mask is None or _is_even(made.mask),
         uses_j=the.text.uses_j or any(isinstance(part, Read) for part in mask),
         columns=Kind.COLUMN in kinds,
         offsets=Kind.OFFSET in kinds,
         pairs=loads(made) > kinds.count(Kind.OFFSET),
     )
+
+
+@lru_cache(maxsize=1024)
+def _is_even(mask: Any) -> bool:
+    """Whether rows read about equally many keys: a window, or what tables say; not all keys up to their own."""
+    if any(isinstance(part, Read | Given) for part in walk(mask)):
+        return True
+    ends = {I: (FAR, FAR), J: (0, 0), HEAD: (0, FAR), BATCH: (0, FAR), HEADS: (1, FAR), KEYS: (1, FAR), WIDTH: (1, FAR)}
+    _sure, possible = fold(mask, Intervals(ends))
+    return not possible
 
 
 # -- back ------------------------------------------------------------------------------------------------------

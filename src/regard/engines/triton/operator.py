@@ -178,7 +178,8 @@ def _arguments(call: Call, ready: Sides) -> tuple[tuple[Any, ...], Fixed]:
     seed = torch.tensor(seed, device=call.q.device) if isinstance(seed, int) else seed
     start = (0, 0) if call.first is None else (1, call.first)
     widths = call.width, int(call.q.shape[3])
-    sizes = [call.batch, call.heads, call.queries, call.keys, *widths, ready.highest, *start]
+    eager = int(call.xp.known(call.q) and not is_transformed())
+    sizes = [call.batch, call.heads, call.queries, call.keys, *widths, ready.highest, *start, eager]
     rest = call.start, seed, sizes, text_of(call.formula), p, str(chosen())
     return (*ready.lefts, *ready.rights, call.v, *vectors, *tables), Fixed(len(ready.lefts), len(vectors), rest)
 

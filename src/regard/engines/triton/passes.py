@@ -47,6 +47,7 @@ class Sizes(NamedTuple):
     highest: int
     is_known: int  # whether every batch starts at `first`
     first: int
+    is_eager: int = 0  # whether no compiler stands between the caller and the kernels
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,12 @@ class Pass:
             return REHEARSED
         capability = torch.cuda.get_device_capability(self.v.device)
         width = max(16, sum(launch.padded(int(x.shape[3])) for x in self.lefts))
-        return tiling(capability, width, int(self.v.shape[3]), self.v.element_size(), which, loads(self.made))
+        sizes = width, int(self.v.shape[3]), self.v.element_size()
+        return tiling(capability, *sizes, which, loads(self.made), self.made.mask is not None)
 
     def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
         """The tiles that the mask lets through; None where there is no mask."""
-        return None if self.made.mask is None else lists(self.call, rows, columns, held)
+        return None if self.made.mask is None else lists(self.call, rows, columns, held, bool(self.sizes.is_eager))
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Tile sizes by chip and head width: rows and keys of a block, warps of a program, blocks in flight.
 
-Found by compiling for the chip without it: blocks that are admitted whole spill no registers, and shared memory stays
-within its limit. Where wide values or several products need more room, a tiling is cut until it fits.
+Those of Hopper in widths 64 and 128 are the fastest of a sweep (bench/gpu_sweep.py). The others were found by compiling
+for the chip without it: blocks that are admitted whole spill no registers, and shared memory stays within its limit.
+Where wide values or several products need more room, a tiling is cut until it fits.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ HOPPER = {
     128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
     256: (Tiling(128, 64, 8, 2), Tiling(64, 64, 8, 2), Tiling(32, 64, 8, 2)),
 }
+BUSY = {"rows": Tiling(64, 64, 4, 2), "keys": Tiling(32, 64, 4, 3)}  # Hopper, width 128: with a mask, or with loads
 AMPERE = {
     64: (Tiling(128, 64, 8, 2), Tiling(128, 64, 8, 2), Tiling(32, 64, 4, 2)),
     128: (Tiling(64, 64, 4, 2), Tiling(64, 64, 8, 2), Tiling(64, 64, 8, 2)),
@@ -38,7 +40,13 @@ FLOAT32 = {  # whose products take more registers
 
 
 def tiling(
-    capability: tuple[int, int], width: int, value_width: int, dtype_bytes: int, which: str, loads: int = 0
+    capability: tuple[int, int],
+    width: int,
+    value_width: int,
+    dtype_bytes: int,
+    which: str,
+    loads: int = 0,
+    masked: bool = False,
 ) -> Tiling:
     """The tiling of a kernel. `width` is that of all products together; dtype_bytes those of the widest operand.
 
@@ -47,6 +55,8 @@ def tiling(
     table = FLOAT32 if dtype_bytes == 4 else HOPPER if _has_large_memory(capability) else AMPERE
     wide = max(_padded(width), _padded(value_width))
     found = table[64 if wide <= 64 else 128 if wide <= 128 else 256][KERNELS.index(which)]
+    if table is HOPPER and wide == 128 and (masked or loads):
+        found = BUSY.get(which, found)
 
     def fits(tiles: Tiling) -> bool:
         used = shared_bytes(tiles, capability, width, value_width, dtype_bytes, which)

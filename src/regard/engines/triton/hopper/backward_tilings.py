@@ -49,12 +49,19 @@ def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
     """The tiles of the kernel that holds rows, for keys of `width` and values of `wide` numbers, powers of two."""
     if max(width, wide) == 256:
         return BackwardTiling(32, 2)
-    return BackwardTiling(64, 3, in_turn=not traits.masked and not traits.columns)
+    return BackwardTiling(64, 3, _warpgroups(width, wide, traits), in_turn=not traits.columns)
 
 
-def keys_tiling(width: int, wide: int) -> BackwardTiling:
-    """The tiles of the kernel that holds keys; narrow heads have registers for dS of two blocks."""
-    return BackwardTiling(64, 3, behind=max(width, wide) <= 64)
+def keys_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
+    """The tiles of the kernel that holds keys."""
+    warpgroups = _warpgroups(width, wide, traits)
+    return BackwardTiling(64, 2 if traits.columns or warpgroups == 3 else 3, warpgroups)
+
+
+def _warpgroups(width: int, wide: int, traits: Traits) -> int:
+    """Three where narrow vectors leave them the registers, and the formula needs few."""
+    lean = not (traits.uses_j or traits.columns or traits.offsets or traits.pairs)
+    return 3 if max(width, wide) <= 64 and lean else 2
 
 
 def fits(width: int, wide: int) -> bool:

@@ -34,7 +34,7 @@ def refusal(call: Any) -> str | None:
 
 def tilings_of(call: Any, traits: Traits) -> tuple[BackwardTiling, BackwardTiling]:
     """The tiles of the kernel that holds rows, and of the one that holds keys."""
-    return rows_tiling(*_widths(call), traits), keys_tiling(*_widths(call))
+    return rows_tiling(*_widths(call), traits), keys_tiling(*_widths(call), traits)
 
 
 def of_rows(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: BackwardTiling) -> tuple[Any, Any]:

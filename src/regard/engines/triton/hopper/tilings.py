@@ -51,6 +51,7 @@ class Traits:
 
     exponential: bool = True
     masked: bool = False
+    even: bool = True  # tiles of rows have about as much work as each other
     uses_j: bool = False  # blocks need to know their keys, be it for the mask
     columns: bool = False  # they load vectors of columns
     offsets: bool = False  # or of i − j
@@ -58,10 +59,11 @@ class Traits:
 
 
 def tiling(width: int, wide: int, traits: Traits) -> Tiling:
-    """The tiles for keys of `width` and values of `wide` numbers, both powers of two. Measured: bench/README."""
+    """The tiles for keys of `width` and values of `wide` numbers, both powers of two: the fastest of a sweep."""
     widest = max(width, wide)
     columns = 64 if widest == 256 or traits.pairs else 128
     three = widest <= 64 and (columns == 64 or not traits.uses_j)
-    persistent = columns == 128 and not traits.masked and not traits.offsets
-    stages = 2 if persistent or widest == 256 or (columns == 128 and traits.exponential) else 3
+    persistent = columns == 128 and not traits.offsets and (traits.even or three)
+    deep = columns == 64 or (not persistent and not traits.exponential)
+    stages = 2 if widest == 256 else 3 if deep or widest <= 64 else 2
     return Tiling(columns, stages, 3 if three else 2, persistent=persistent, own_out=persistent or width != wide)
