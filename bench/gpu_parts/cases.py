@@ -178,9 +178,12 @@ def speed_jobs(sizes: Sizes, found: list[Case], peers: list[str]) -> list[Job]:
     own = tuple(peer for peer in OWN if peer in peers)
     jobs = []
     for case in found:
-        for late, (name, others) in enumerate(PASSES.items()):
-            beside = tuple(peer for peer in others if peer in peers and can(peer, case.formula))
-            if beside or name == "kernels":
+        beside_in = {
+            name: tuple(peer for peer in others if peer in peers and can(peer, case.formula))
+            for name, others in PASSES.items()
+        }
+        for late, (name, beside) in enumerate(beside_in.items()):
+            if beside or (name == "kernels" and not any(beside_in.values())):
                 rank = 100 * _rank(case, sizes) + (1000 if name == "eager" else 50 * late)
                 key = f"speed {name} {case.formula} {case.width} {case.n} {case.direction}"
                 jobs.append(Job("speed", key, rank, own + beside, case))
