@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -86,11 +88,21 @@ def test_a_shipped_outcome_is_known_while_its_source_stands(elsewhere: Path, mon
     assert store.known("recall") == store.outcome("recall") == found
     assert store.known("recall", store.Scale(0.5)) is None
     assert not store.is_older("recall")
-    monkeypatch.setattr(store, "source_hash", lambda module, leaving=(): "0" * 64)
-    store.code_hash.cache_clear()
+    path = elsewhere / "outcomes" / "recall.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(told | {"source": "0" * 64}), encoding="utf-8")
     assert store.known("recall") is None
     assert store.is_older("recall")
     assert store.outcome("recall") == found, "the ledger reads it, and says whose it is"
+
+
+def test_the_modules_of_a_shipped_outcome_are_those_that_were_loaded(elsewhere: Path) -> None:
+    store.ship("recall", kept("recall"))
+    told = json.loads((elsewhere / "outcomes" / "recall.json").read_text(encoding="utf-8"))
+    assert {"experiments.recall", "algebra.formula"} <= set(told["modules"].split())
+    assert set(told["modules"].split()) <= {
+        name.partition(".")[2] for name in sys.modules if name.startswith("regard.")
+    }
 
 
 def test_the_ledger_says_which_rows_rest_on_an_earlier_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,9 @@
 
     seconds = call + pair · pairs · passes + product · multiplications + look · looks
 
-The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server; `look` was not.
-float64 takes twice as long. Those of a GPU are estimates: of `sdpa` and `triton` from figures of an H200 in bfloat16,
-of the others by hand. They are there to compare engines on one machine, and to tell a second from an hour.
+The three rates of each engine were fitted by bench/costs.py to float32 on two cores of a server, those of a GPU to
+bfloat16 on an H200; `look` was not. float64 takes twice as long. They are there to compare engines on one machine, and
+to tell a second from an hour.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ RATES = {
     "python": Rates(call=1.3e-4, pair=2.7e-5, product=2.9e-8),
 }
 ON_GPU = RATES | {
-    "sdpa": Rates(call=3e-5, pair=0.0, product=3.3e-15),
-    "triton": Rates(call=1e-4, pair=0.0, product=3.4e-15),
-    "tiled": Rates(call=5e-3, pair=2e-12, product=5e-15),
-    "dense": Rates(call=2e-4, pair=1.2e-11, product=5e-15),
+    "sdpa": Rates(call=1.2e-4, pair=0.0, product=3.1e-15),
+    "triton": Rates(call=3.7e-4, pair=0.0, product=3.0e-15),
+    "tiled": Rates(call=1.7e-3, pair=0.0, product=6.8e-13),
+    "dense": Rates(call=7.9e-4, pair=0.0, product=1.6e-13),
 }
 
 

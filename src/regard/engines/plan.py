@@ -6,6 +6,7 @@ Each engine is a module that answers
     refusal(call)     why it cannot run a call, in one clause; None where it can
     cost(call)        operations, bytes and seconds
     attend(call)      the forward pass;  scores(call), vjp(steps, dy) where it gives them
+    reserve(call)     why it runs a call when it is asked for by name alone; not every engine has it
 
 `auto` takes, of the engines that hold O(N) numbers, the one that should be the fastest; whole matrices only where no
 other engine can run the call, or where they are what was asked for.
@@ -27,7 +28,6 @@ ENGINES: dict[str, ModuleType] = {
     "sdpa": sdpa, "triton": triton, "tiled": tiled, "dense": dense, "python": python,
 }  # fmt: skip
 STREAMING = ("sdpa", "triton", "tiled")  # O(N) numbers
-BY_NAME = frozenset({"triton"})  # not timed beside the others on a chip yet: `auto` leaves it alone
 WANTS = {
     "totals": "it keeps no totals",
     "matrices": "it never holds whole matrices of scores or weights",
@@ -168,7 +168,7 @@ def _cheapest(call: Call, names: list[str]) -> str:
 
 def _candidates(call: Call, want: str) -> list[str]:
     """The engines that `auto` may take for a call, those that stream first."""
-    return [name for name in ENGINES if name not in BY_NAME and _refusal(name, call, want) is None]
+    return [name for name in ENGINES if _refusal(name, call, want) is None and _reserve(name, call) is None]
 
 
 def _refusal(name: str, call: Call, want: str) -> str | None:
@@ -177,6 +177,12 @@ def _refusal(name: str, call: Call, want: str) -> str | None:
         return WANTS[want]
     why: str | None = module.refusal(call)
     return why
+
+
+def _reserve(name: str, call: Call) -> str | None:
+    """Why `auto` leaves a call alone that the engine can run."""
+    asked = getattr(ENGINES[name], "reserve", None)
+    return None if asked is None else asked(call)
 
 
 def _check_name(engine: str) -> None:
@@ -189,7 +195,7 @@ def _key(call: Call, want: str) -> tuple[Any, ...]:
     arrays = [call.q, call.k, call.v, *call.tables.values()]
     sizes = tuple((tuple(x.shape), x.dtype) for x in arrays if x is not None)
     kind = (call.xp.name, call.xp.device(call.q), call.from_lists, call.dropout is None, call.first)
-    return (call.formula, want, kind, sizes, sdpa.circumstances(call))
+    return (call.formula, want, kind, sizes, sdpa.circumstances(call), triton.circumstances())
 
 
 def _preference(call: Call, name: str, taken: str, engine: str) -> str:
@@ -197,8 +203,9 @@ def _preference(call: Call, name: str, taken: str, engine: str) -> str:
         return f"{taken} was asked for"
     if call.from_lists:
         return "lists go to the engine that reads lists"
-    if name in BY_NAME:
-        return "it runs when it is asked for by name"
+    reserve = _reserve(name, call)
+    if reserve is not None:
+        return reserve
     if name in STREAMING:
         return f"{taken} should be faster"
     if name == "python":

@@ -5,7 +5,8 @@
 
 An import counts wherever it stands, in a function too. In a file that fetches modules by their names, every text that
 names one counts. Results lie in REGARD_CACHE, or where the system keeps caches, under their name and the hash. Those
-that come with the package name the source that measured them; `is_older` says where that is not the one here.
+that come with the package name the modules that were loaded when they were measured, and the hash of their source: what
+no run ever loads, as the kernels of a GPU on a machine without one, may change. `is_older` says where the source does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,7 +30,7 @@ SOURCE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "sympy", "torch", "jax", "scipy", "scikit-learn", "transformers")
 """Others' code that numbers depend on, by its version where it is installed."""
 OUTCOMES = SOURCE / "experiments" / "outcomes"
-"""Outcomes that come with the package: NAME.json, with the hash of the source that measured it under "source"."""
+"""Outcomes that come with the package: NAME.json, with what measured it under "modules" and "source"."""
 FETCHERS = {"import_module", "by_name"}
 """Functions that import what a text names."""
 
@@ -50,7 +51,7 @@ def known(name: str, scale: Scale = Scale()) -> Outcome | None:  # noqa: B008 - 
     if path.is_file():
         return Outcome.of_json(path.read_text(encoding="utf-8"))
     brought = shipped(name) if scale == Scale() else None
-    return brought[0] if brought is not None and brought[1] == source_hash(f"experiments.{name}") else None
+    return brought[0] if brought is not None and brought[1] else None
 
 
 def outcome(name: str) -> Outcome:
@@ -64,18 +65,22 @@ def outcome(name: str) -> Outcome:
     return brought[0]
 
 
-def shipped(name: str) -> tuple[Outcome, str] | None:
-    """The outcome that came with the package, and the hash of the source that measured it."""
+def shipped(name: str) -> tuple[Outcome, bool] | None:
+    """The outcome that came with the package, and whether the source that measured it is the one here."""
     path = OUTCOMES / f"{name}.json"
     if not path.is_file():
         return None
     text = path.read_text(encoding="utf-8")
-    return Outcome.of_json(text), str(json.loads(text).get("source", ""))
+    told = json.loads(text)
+    modules = told.get("modules", "").split()
+    stands = bool(modules) and all(map(_is_module, modules)) and _hashed(modules) == told.get("source")
+    return Outcome.of_json(text), stands
 
 
 def ship(name: str, found: Outcome) -> None:
-    """Let an outcome of this code come with the package."""
-    told = json.loads(found.json()) | {"source": source_hash(f"experiments.{name}")}
+    """Let an outcome of this process come with the package."""
+    modules = sorted(part for part in dependencies(f"experiments.{name}") if part and f"regard.{part}" in sys.modules)
+    told = json.loads(found.json()) | {"modules": " ".join(modules), "source": _hashed(modules)}
     write(OUTCOMES / f"{name}.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
 
 
@@ -135,8 +140,12 @@ def code_hash(module: str, leaving: tuple[str, ...] = ()) -> str:
 @cache
 def source_hash(module: str, leaving: tuple[str, ...] = ()) -> str:
     """The SHA-256 of the source of a module and of all that it depends on, on whatever machine."""
+    return _hashed(dependencies(module, leaving))
+
+
+def _hashed(modules: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for name in sorted(dependencies(module, leaving)):
+    for name in sorted(modules):
         source = _file(name).read_text(encoding="utf-8")  # line ends are the same everywhere
         digest.update(f"{name}\0{source}\0".encode())
     return digest.hexdigest()

@@ -14,6 +14,8 @@ import regard as rg
 from agreement import CALL, TROUBLE
 from fused import DEVICE, INTERPRETED, agrees, needs_triton, tensors
 from regard import causal, dot, h, i, j, relu, share, sigmoid, sqrt, table, tanh, zoo
+from regard.engines import costs, plan
+from regard.engines import triton as fused_engine
 from regard.engines.triton import functions
 from regard.engines.triton.program import program
 from regard.engines.triton.source import written
@@ -208,11 +210,30 @@ def test_the_plan_says_which_template_and_why() -> None:
         assert "template: Triton's" in str(rg.Attention().plan(x, x, x, engine="triton"))
 
 
-def test_auto_leaves_it_alone() -> None:
+def test_auto_leaves_the_interpreter_alone() -> None:
     x = tensors(random(1, 2, 19, 8))
-    plan = ALIBI.plan(x, x, x)
-    assert plan.engine != "triton"
-    assert plan["triton"].against == "it runs when it is asked for by name"
+    found = ALIBI.plan(x, x, x)
+    assert found.engine != "triton"
+    assert found["triton"].against == "its kernels are interpreted here: it runs when it is asked for by name"
+
+
+def test_auto_takes_it_on_a_chip_and_leaves_it_gradients_that_need_atomics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what PyTorch's own kernel cannot run; the chip is pretended, and nothing is computed."""
+    monkeypatch.setattr(fused_engine, "is_interpreted", lambda: False)
+    monkeypatch.setattr(fused_engine, "_kind", lambda _call: None)
+    monkeypatch.setattr(costs, "rates", lambda name, _call: costs.ON_GPU[name])
+    monkeypatch.setattr(plan, "rates", lambda name, _call: costs.ON_GPU[name])
+    x = tensors(random(1, 2, 19, 8))
+    assert rg.Attention(score=9 * tanh(dot)).plan(x, x, x).engine == "triton"
+    placed = rg.Attention(score=dot + table("pairs")[table("ids")[i], table("ids")[j]])
+    tables = {"pairs": torch.randn(3, 3), "ids": torch.arange(19) % 3}
+    assert placed.plan(x, x, x, **tables).engine == "triton"
+    tables["pairs"].requires_grad_()
+    found = placed.plan(x, x, x, **tables)
+    assert found.engine == "tiled"
+    assert found["triton"].against == "the gradient of pairs needs atomic additions: see regard.fused"
+    with rg.fused(atomics=True):
+        assert placed.plan(x, x, x, **tables).engine == "triton"
 
 
 def test_choices_are_checked() -> None:

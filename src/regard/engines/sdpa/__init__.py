@@ -32,7 +32,14 @@ def cost(call: Call) -> Cost:
         held += columns if law.form == Form.COLUMN else 0
         held += rows + columns + 2 * rows * call.width if law.form == Form.OFFSET else 0  # queries and y, reversed
         pairs //= 2 if law.form == Form.CAUSAL else 1
-    return costs.cost("sdpa", call, held=held, pairs=pairs)
+    return costs.cost("sdpa", call, held=held, pairs=pairs, extra=_slower(call, law))
+
+
+def _slower(call: Call, law: Reduction | str) -> int:
+    """On a GPU the kernels that add a bias take about three times as long; estimated, not fitted."""
+    biased = isinstance(law, Reduction) and law.form not in (Form.NONE, Form.CAUSAL)
+    on_gpu = call.xp.name == "torch" and call.q.device.type == "cuda"
+    return 2 * (call.width + int(call.v.shape[3])) if biased and on_gpu and call.v is not None else 0
 
 
 def notes(call: Call) -> list[str]:

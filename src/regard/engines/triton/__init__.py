@@ -79,6 +79,23 @@ def _shape(call: Call) -> str | None:
     return None
 
 
+def reserve(call: Call) -> str | None:
+    """Why it runs a call when it is asked for by name alone."""
+    if is_interpreted():
+        return "its kernels are interpreted here: it runs when it is asked for by name"
+    from .operator import gathered
+
+    table = gathered(call)
+    return None if table is None else f"the gradient of {table} needs atomic additions: see regard.fused"
+
+
+def circumstances() -> tuple[Any, ...]:
+    """What `reserve` looks at beside the call."""
+    from .options import chosen
+
+    return chosen(), is_interpreted()
+
+
 def notes(call: Call) -> tuple[str, ...]:
     """Which template would run, and why not the other."""
     from .choice import template
@@ -126,4 +143,4 @@ def vjp(steps: Steps, dy: Any) -> dict[str, Any]:
     return gradients(steps.call, steps.done, dy)
 
 
-__all__ = ["GIVES", "Steps", "attend", "cost", "refusal", "vjp"]
+__all__ = ["GIVES", "Steps", "attend", "circumstances", "cost", "refusal", "reserve", "vjp"]

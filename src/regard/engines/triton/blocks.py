@@ -72,12 +72,7 @@ KEPT: Kept[Lists] = Kept(16)
 @lru_cache(maxsize=512)
 def _named(formula: Formula) -> tuple[str, ...]:
     """The tables that the mask reads."""
-    parts = walk(formula.admitted)
-    return tuple(sorted({part.table for part in parts if isinstance(part, Read)} | _masks(formula)))
-
-
-def _masks(formula: Formula) -> set[str]:
-    return {part.name for part in walk(formula.admitted) if isinstance(part, Given)}
+    return tuple(sorted({part.table for part in walk(formula.admitted) if isinstance(part, Read | Given)}))
 
 
 @lru_cache(maxsize=512)

@@ -184,16 +184,21 @@ def _arguments(call: Call, ready: Sides) -> tuple[tuple[Any, ...], Fixed]:
     return (*ready.lefts, *ready.rights, call.v, *vectors, *tables), Fixed(len(ready.lefts), len(vectors), rest)
 
 
+def gathered(call: Call) -> str | None:
+    """A table that is read at any places of a pair: only atomic additions, not allowed here, sum its gradient."""
+    if chosen().atomics or not torch.is_grad_enabled():
+        return None
+    read = (leaf for leaf in program_of(call).leaves if isinstance(leaf, Read) and not is_owned(leaf))
+    return next((leaf.table for leaf in read if call.tables[leaf.table].requires_grad), None)
+
+
 def _check_atomics(call: Call) -> None:
-    """Tables that are read at any places of a pair have gradients that only atomic additions sum."""
-    if chosen().atomics:
-        return
-    for leaf in program_of(call).leaves:
-        if isinstance(leaf, Read) and not is_owned(leaf) and call.tables[leaf.table].requires_grad:
-            raise EngineError(
-                f"{leaf.table}: its gradient gathers pairs from many places, which fused kernels sum by atomic "
-                'additions in no fixed order; allow it by "with regard.fused(atomics=True):", or ask for engine="tiled"'
-            )
+    table = gathered(call)
+    if table is not None:
+        raise EngineError(
+            f"{table}: its gradient gathers pairs from many places, which fused kernels sum by atomic "
+            'additions in no fixed order; allow it by "with regard.fused(atomics=True):", or ask for engine="tiled"'
+        )
 
 
 def gradients(call: Call, done: Attended, dy: Any) -> dict[str, Any]:

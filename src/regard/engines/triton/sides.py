@@ -25,6 +25,7 @@ from ..vectors import is_constant, reading
 from .program import LENGTHS, LOG2E, PRODUCT, ROW_STEP, SQUARES, Program, program
 
 ANCHOR = 128  # rows that count from one place
+WIDER = {torch.float32: torch.float64}  # float32 of others
 MARGIN = 256  # differences beyond those of the call that a tile may touch
 
 
@@ -92,37 +93,42 @@ def _product(call: Call, pair: Pair, q: Any, k: Any) -> tuple[Any, Any]:
 def _squares(call: Call, q: Any, k: Any, named: set[str]) -> dict[str, Any]:
     """‖q‖², ‖k‖² and 1/‖q‖, 1/‖k‖ as (B, H, N, 1) and (B, H, 1, n): those that are asked for."""
     made = {}
-    for side, x in (("q", q), ("k", _repeated(call, k))):
+    for side, x in (("q", q), ("k", k)):
         if SQUARES[side].table in named:
-            made[SQUARES[side].table] = _along(side, _wide(x).square().sum(-1, keepdim=True))
+            made[SQUARES[side].table] = _along(call, side, _length(x).square())
         if LENGTHS[side].table in named:
-            made[LENGTHS[side].table] = _along(side, _inverse_length(x))
+            made[LENGTHS[side].table] = _along(call, side, _inverse(_length(x)))
     return made
 
 
 def _metric_squares(call: Call, pair: Pair, q: Any, k: Any) -> dict[str, Any]:
     metric = reading(call, Kind.HEAD).metric(pair)
     made = {}
-    for side, x in (("q", q), ("k", _repeated(call, k))):
+    for side, x in (("q", q), ("k", _repeated(call, k))):  # the metric may differ from head to head
         wide = _wide(x)
         square = ((wide @ metric.to(wide.dtype)) * wide).sum(-1, keepdim=True)
-        made[f"{SQUARES[side].table} {pair.metric}"] = _along(side, square)
+        made[f"{SQUARES[side].table} {pair.metric}"] = square if side == "q" else square.mT
     return made
 
 
-def _inverse_length(x: Any) -> Any:
-    """1 / ‖x‖, and 0 for the zero vector."""
-    square = _wide(x).square().sum(-1, keepdim=True)
-    zero = square == 0
-    return torch.where(zero, 0.0, torch.where(zero, 1.0, square).rsqrt())
+def _length(x: Any) -> Any:
+    """‖x‖ in more digits than x has, in one pass over it."""
+    return torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=WIDER.get(x.dtype, torch.float32))
 
 
-def _along(side: str, x: Any) -> Any:
-    return x if side == "q" else x.mT
+def _inverse(x: Any) -> Any:
+    """1 / x, and 0 for 0."""
+    zero = x == 0
+    return torch.where(zero, 0.0, 1.0 / torch.where(zero, 1.0, x))
+
+
+def _along(call: Call, side: str, x: Any) -> Any:
+    """Numbers of vectors, (B, heads, length, 1), along the axis of queries or of keys, for every head."""
+    return x if side == "q" else _repeated(call, x.mT)
 
 
 def _wide(x: Any) -> Any:
-    return x.double() if x.dtype == torch.float32 else x.float()
+    return x.to(WIDER.get(x.dtype, torch.float32))
 
 
 def _repeated(call: Call, k: Any) -> Any:
