@@ -103,7 +103,8 @@ def measured(options: argparse.Namespace) -> kept.Document:
     with tempfile.TemporaryDirectory() as somewhere:
         inside = Path(somewhere) / "gpu.json"
         path = options.json or (inside if options.rehearse else RESULT)
-        settings = {"command": sys.argv[1:], "rounds": options.rounds, "seed": options.seed}
+        command = [part if not Path(part).is_absolute() else Path(part).name for part in sys.argv[1:]]
+        settings = {"command": command, "rounds": options.rounds, "seed": options.seed}
         kept.save(kept.fresh(options.rehearse, settings), path)
         end = time.time() + 60 * options.minutes
         if options.ahead:

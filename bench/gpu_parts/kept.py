@@ -121,14 +121,27 @@ def judge(document: Document) -> None:
 
 
 def joined(documents: list[Document]) -> Document:
-    """Several runs in one document: a case measured again replaces the older measurement whole."""
+    """Several runs in one document: a peer measured again in a case replaces its older measurement there.
+
+    Every ratio is of one run, that of its peer.
+    """
     whole = fresh(any(document["rehearsal"] for document in documents), {})
     whole["runs"] = []
     for document in documents:
         before = len(whole["runs"])
         whole["runs"] += document["runs"]
         for part in PARTS:
-            anew = {_identity(part, found): {**found, "run": found["run"] + before} for found in document[part]}
-            kept = [found for found in whole[part] if _identity(part, found) not in anew]
-            whole[part] = kept + list(anew.values())
+            cases = {_identity(part, found): found for found in whole[part]}
+            for found in document[part]:
+                anew = {**found, "run": found["run"] + before}
+                cases[_identity(part, found)] = _merged(cases.get(_identity(part, found)), anew)
+            whole[part] = list(cases.values())
     return whole
+
+
+def _merged(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    if old is None or "peers" not in new:
+        return new
+    owns = {*old["ratios"], *new["ratios"]}
+    ratios = {own: {**old["ratios"].get(own, {}), **new["ratios"].get(own, {})} for own in owns}
+    return {**new, "peers": {**old["peers"], **new["peers"]}, "ratios": ratios}

@@ -114,6 +114,8 @@ def _panel(axes: Any, some: list[dict[str, Any]], places: dict[str, float], peer
 
 def _bar(axes: Any, case: dict[str, Any], peer: str, y: float) -> None:
     """A bar and its number; regard's with the quartiles."""
+    from matplotlib.patheffects import withStroke
+
     low, value, high = case["peers"][peer]["TFLOPs"]
     axes.barh(y, value, 0.88, color=COLOURS[peer], linewidth=0)
     number: dict[str, Any] = {"color": SOFT, "fontsize": 7.6}
@@ -122,7 +124,8 @@ def _bar(axes: Any, case: dict[str, Any], peer: str, y: float) -> None:
         number = {"color": COLOURS[peer], "fontsize": 8.8, "fontweight": "bold"}
     axes.annotate(
         f"{value:.0f}" if value >= 10 else f"{value:.2g}", (max(value, high) if peer == "regard" else value, y), (3, 0),
-        textcoords="offset points", va="center_baseline", **number,
+        textcoords="offset points", va="center_baseline", zorder=5,
+        path_effects=[withStroke(linewidth=2.5, foreground=PAPER)], **number,
     )  # fmt: skip
 
 
