@@ -133,9 +133,11 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
         case "rows":
             for in_turn, block, stages, parts in itertools.product(switch, (64, 128), (3, 2), groups):
                 yield BackwardTiling(block, stages, parts, in_turn)
+                yield BackwardTiling(block, stages, parts, in_turn, persistent=True)
         case "keys":
             for behind, in_turn, stages, block, parts in itertools.product(switch, switch, (3, 2), (64, 32), groups):
                 yield BackwardTiling(block, stages, parts, in_turn, behind)
+                yield BackwardTiling(block, stages, parts, in_turn, behind, persistent=True)
         case "triton":
             for columns, rows, stages in itertools.product((128, 64), (128, 64), (3, 2, 4)):
                 yield Tiling(rows, columns, rows // 16, stages)

@@ -13,7 +13,8 @@ A block's products are issued in one of two orders (| stands for what the regist
     BEHIND = True     Sᵀ dK₋₁ dPᵀ | w | dV | dSᵀ            w is made under two products, dK comes a block late
 
 F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, LOADER, IN_TURN, BEHIND, ONE_SCALE
-(whether heads that share keys share the product's scale too).
+(whether heads that share keys share the product's scale too), PERSISTENT (a program takes many tiles: dk and dv leave
+from memory of their own, and the next keys are loaded meanwhile).
 """
 
 from .backward_common import only, plus_sums, put, put_sums, statistics, upstream, weighed, zero_sums
@@ -30,6 +31,7 @@ from .common import (
     matrix,
     pass_turn,
     place_of,
+    rounds_of,
     take_turn,
     turn,
 )
@@ -51,12 +53,16 @@ def backward_keys(
     lists,  # (indices, counts, five strides) of row blocks for each tile of keys: common.list_of
     order,  # the tiles by falling work
     sizes,  # (H, H / G, N, n, room)
-    launch,  # common.place_of, one round, pairs (b, g)
+    launch,  # common.place_of, pairs (b, g)
     F: gl.constexpr,
     S: gl.constexpr,
 ):
-    """One tile of keys: 64 · WARPGROUPS keys, all blocks of rows that the mask lets through."""
-    held = (make_tiles(right, S.WARPGROUPS), make_tiles(value, S.WARPGROUPS), make_barriers(1, 1))
+    """One tile of keys after another: 64 · WARPGROUPS keys, all blocks of rows that the mask lets through."""
+    tiles = (make_tiles(right, S.WARPGROUPS), make_tiles(value, S.WARPGROUPS))
+    kept = tiles
+    if S.PERSISTENT:
+        kept = (make_tiles(out_right, S.WARPGROUPS), make_tiles(out_value, S.WARPGROUPS))
+    held = (tiles, kept, make_barriers(1, 1), make_barriers(1, S.WARPGROUPS))
     ring = make_row_ring(left, slope, F, S)
     turns = make_barriers(S.WARPGROUPS, 1)
     walk = (lists, order, sizes, launch)
@@ -100,47 +106,61 @@ def make_row_ring(left, slope, F: gl.constexpr, S: gl.constexpr):
 @jit
 def load_rows(left, right, value, slope, stats, held, ring, walk, F: gl.constexpr, S: gl.constexpr):
     """The warp that loads: k and v of the tile's keys, then each block of rows with its L and δ."""
-    keys, values, held_ready = held
+    tiles, _kept, held_ready, held_empty = held
     queries, slopes, shifts, spreads, ready, empty = ring
     lists, order, sizes, launch = walk
     BLOCK: gl.constexpr = left.block_shape[2]
     lanes = gl.arange(0, BLOCK, gl.BlockedLayout([BLOCK // 32], [32], [1], [0]))
-    b, g, tile = place_of(0, launch, sizes[0] // sizes[1], order, S.LISTED)
-    mbarrier.expect(held_ready.index(0), S.WARPGROUPS * (right.block_type.nbytes + value.block_type.nbytes))
-    for w in gl.static_range(S.WARPGROUPS):
-        load_tile(right, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), keys.index(w))
-        load_tile(value, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), values.index(w))
     count = 0
-    for h in range(g * sizes[1], (g + 1) * sizes[1]):
-        named, _some, blocks = list_of(lists, b, h, tile, sizes[2], BLOCK, S.LISTED, F.HAS_MASK)
-        number = b.to(gl.int64) * sizes[0] + h
-        for place in range(blocks):
-            first = block_of(named, place, blocks, S.LISTED) * BLOCK
-            stage, parity = turn(count, S.STAGES)
-            if F.SHARED:  # asked for before the place is empty
-                shift, spread = statistics(stats, number, sizes[4], first + lanes, sizes[2], F)
-            mbarrier.wait(empty.index(stage), parity ^ 1)
-            mbarrier.expect(ready.index(stage), left.block_type.nbytes + slope.block_type.nbytes)
-            load_tile(left, [b, h, first, 0], ready.index(stage), queries.index(stage))
-            load_tile(slope, [b, h, first, 0], ready.index(stage), slopes.index(stage))
-            if F.SHARED:
-                shifts.index(stage).store(shift)
-                spreads.index(stage).store(spread)
-                all_threads()
-                mbarrier.arrive(ready.index(stage), count=1)
-            count += 1
+    for step in range(rounds_of(launch)):
+        b, g, tile = place_of(step, launch, sizes[0] // sizes[1], order, S.LISTED)
+        mbarrier.wait(held_empty.index(0), (step & 1) ^ 1)
+        mbarrier.expect(held_ready.index(0), S.WARPGROUPS * (right.block_type.nbytes + value.block_type.nbytes))
+        for w in gl.static_range(S.WARPGROUPS):
+            load_tile(right, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), tiles[0].index(w))
+            load_tile(value, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), tiles[1].index(w))
+        for h in range(g * sizes[1], (g + 1) * sizes[1]):
+            named, _some, blocks = list_of(lists, b, h, tile, sizes[2], BLOCK, S.LISTED, F.HAS_MASK)
+            number = b.to(gl.int64) * sizes[0] + h
+            for place in range(blocks):
+                first = block_of(named, place, blocks, S.LISTED) * BLOCK
+                stage, parity = turn(count, S.STAGES)
+                if F.SHARED:  # asked for before the place is empty
+                    shift, spread = statistics(stats, number, sizes[4], first + lanes, sizes[2], F)
+                mbarrier.wait(empty.index(stage), parity ^ 1)
+                mbarrier.expect(ready.index(stage), left.block_type.nbytes + slope.block_type.nbytes)
+                load_tile(left, [b, h, first, 0], ready.index(stage), queries.index(stage))
+                load_tile(slope, [b, h, first, 0], ready.index(stage), slopes.index(stage))
+                if F.SHARED:
+                    shifts.index(stage).store(shift)
+                    spreads.index(stage).store(spread)
+                    all_threads()
+                    mbarrier.arrive(ready.index(stage), count=1)
+                count += 1
 
 
 @jit
 def collect(W: gl.constexpr, held, ring, turns, walk, given, F: gl.constexpr, S: gl.constexpr):
-    """A warpgroup: 64 keys, from the first block of rows of their first head to dk and dv."""
-    keys, values, held_ready = held
+    """A warpgroup: 64 keys of each tile, from the first block of rows of their first head to dk and dv."""
+    if S.PERSISTENT:
+        count = 0
+        for step in range(rounds_of(walk[3])):
+            count = collected(W, step, count, held, ring, turns, walk, given, F, S)
+    else:  # numbers that are known beforehand take no registers
+        collected(W, 0, 0, held, ring, turns, walk, given, F, S)
+    wait_stores(pendings=0)
+
+
+@jit
+def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: gl.constexpr, S: gl.constexpr):
+    """One tile: `count` blocks came before it; how many come before the next."""
+    tiles, kept, held_ready, held_empty = held
     lists, order, sizes, launch = walk
     out_right, out_value, sums, start, data = given
     BLOCK: gl.constexpr = ring[0].shape[3]
-    DEEP: gl.constexpr = keys.shape[4]
-    WIDE: gl.constexpr = values.shape[4]
-    b, g, tile = place_of(0, launch, sizes[0] // sizes[1], order, S.LISTED)
+    DEEP: gl.constexpr = tiles[0].shape[4]
+    WIDE: gl.constexpr = tiles[1].shape[4]
+    b, g, tile = place_of(step, launch, sizes[0] // sizes[1], order, S.LISTED)
     first = (tile * S.WARPGROUPS + W) * LINES
     lines = gl.arange(0, LINES, gl.SliceLayout(1, block_layout(BLOCK)))
     j = (first + lines)[:, None]
@@ -148,9 +168,9 @@ def collect(W: gl.constexpr, held, ring, turns, walk, given, F: gl.constexpr, S:
     dk = gl.zeros([LINES, DEEP], gl.float32, block_layout(DEEP))
     dv = gl.zeros([LINES, WIDE], gl.float32, block_layout(WIDE))
     ds = gl.zeros([LINES, BLOCK], out_right.dtype, left_layout(DEEP))
-    sides = (matrix(keys.index(W)), matrix(values.index(W)), turns)
-    count, before, scale = 0, 0, 1.0
-    mbarrier.wait(held_ready.index(0), 0)
+    sides = (matrix(tiles[0].index(W)), matrix(tiles[1].index(W)), turns)
+    done, before, scale = 0, 0, 1.0
+    mbarrier.wait(held_ready.index(0), step & 1)
     for h in range(g * sizes[1], (g + 1) * sizes[1]):
         named, some, blocks = list_of(lists, b, h, tile, sizes[2], BLOCK, S.LISTED, F.HAS_MASK)
         head = F.heads(data, b, h)
@@ -160,22 +180,30 @@ def collect(W: gl.constexpr, held, ring, turns, walk, given, F: gl.constexpr, S:
         added = zero_sums(F.COLUMN_PULLS, block_layout(BLOCK))
         for place in range(some):
             block = block_of(named, place, blocks, S.LISTED)
-            dk, dv, ds, added = advance(W, dk, dv, ds, added, block, count, before, sides, ring, here, True, F, S)
-            before, count = count, count + 1
+            numbers = (count + done, count + before)
+            dk, dv, ds, added = advance(W, dk, dv, ds, added, block, numbers, sides, ring, here, True, F, S)
+            before, done = done, done + 1
         for place in range(some, blocks):
             block = block_of(named, place, blocks, S.LISTED)
-            dk, dv, ds, added = advance(W, dk, dv, ds, added, block, count, before, sides, ring, here, False, F, S)
-            before, count = count, count + 1
+            numbers = (count + done, count + before)
+            dk, dv, ds, added = advance(W, dk, dv, ds, added, block, numbers, sides, ring, here, False, F, S)
+            before, done = done, done + 1
         put_sums(sums, added, b.to(gl.int64) * sizes[0] + h, sizes[3], first, lines, F.COLUMN_PULLS)
+    if S.PERSISTENT:
+        mbarrier.arrive(held_empty.index(0), count=1)
     if S.BEHIND:
-        last = matrix(ring[0].index(before % S.STAGES))
-        dk = warpgroup_mma_wait(0, deps=(warpgroup_mma(ds, last, dk, is_async=True),))
-        dk = gl.where(count > 0, dk, 0.0)  # without blocks `last` is whatever stood in the memory
+        behind = (count + before) % S.STAGES
+        dk = warpgroup_mma(ds, matrix(ring[0].index(behind)), dk, is_async=True)
+        dk = warpgroup_mma_wait(0, deps=(dk,))
+        mbarrier.arrive(ring[5].index(behind), count=1, pred=done > 0)
+        dk = gl.where(done > 0, dk, 0.0)  # without blocks it met whatever stood in the memory
     if S.ONE_SCALE:
         dk = dk * scale
-    put(sides[0], dk, out_right, b, g, first)
-    put(sides[1], dv, out_value, b, g, first)
-    wait_stores(pendings=0)
+    if S.PERSISTENT:
+        wait_stores(pendings=0)
+    put(matrix(kept[0].index(W)), dk, out_right, b, g, first)
+    put(matrix(kept[1].index(W)), dv, out_value, b, g, first)
+    return count + done
 
 
 @jit
@@ -186,8 +214,7 @@ def advance(
     ds,
     added,
     block,
-    count,
-    before,  # the number of the block before; of the first block its own
+    numbers,  # of this block, and of the one before; of a tile's first block its own
     sides,
     ring,
     here,
@@ -196,6 +223,7 @@ def advance(
     S: gl.constexpr,
 ):
     """One block of rows. In front of the first one dS is 0 and meets that block's own rows, which stay."""
+    count, before = numbers
     key, value, turns = sides
     queries, slopes, shifts, spreads, ready, empty = ring
     BLOCK: gl.constexpr = queries.shape[3]

@@ -20,6 +20,7 @@ class BackwardTiling:
     in_turn: bool = False  # the warpgroups issue their products one after another
     behind: bool = False  # backward_keys alone: dK of a block is issued with the next one
     value_stages: int = 0  # backward_rows alone; 0: as many as of keys
+    persistent: bool = False  # as many programs as the chip runs at once, each for many tiles
 
     @property
     def held(self) -> int:
@@ -37,6 +38,7 @@ class BackwardTiling:
             "LOADER": loader,
             "IN_TURN": self.in_turn,
             "BEHIND": self.behind,
+            "PERSISTENT": self.persistent,
         }
 
     @property

@@ -70,13 +70,14 @@ def _run(
     sums: Any,
     met: tuple[Any, Any],
 ) -> None:
-    """One program for each tile of what is held."""
+    """One program for each tile of what is held, or fewer that take tiles in turn."""
     tall, wide = tall_wide
     sizes = (call.shape[1], call.group, call.shape[2], int(call.v.shape[2]), 0 if stats is None else stats.shape[3])
     programs, section, together = _programs(call, lists, -(-held[0] // tiles.held), held[1], met)
+    launched = min(programs, launch._processors(call.v.device)) if tiles.persistent else programs
     start(
         kernel,
-        (programs,),
+        (launched,),
         descriptor(call.lefts[0], tall),
         descriptor(call.rights[0], wide),
         descriptor(call.v, wide),
@@ -88,7 +89,7 @@ def _run(
         call.data or (0,),
         *launch._listed(call.start, lists),
         sizes,
-        (programs, 1, section, together),
+        (programs, -(-programs // launched), section, together),
         call.formula,
         _sized(tiles, lists is not None, call.group == 1),
         **tiles.options,
