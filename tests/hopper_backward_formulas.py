@@ -132,7 +132,7 @@ def case(kernel, formula, width, wide=None, dtype="bf16", one_scale=True, **chan
     flags, wide = FORMULAS[formula], wide or width
     traits = Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **forth.LOADS.get(formula, {}))
     same = {"stats": "*fp32", "sums": "*fp32", "start": "*i64", "data": DATA, "lists": forth.LISTS, "order": "*i32"}
-    same |= {"sizes": ("i32",) * 5, "launch": ("i32",) * 4}
+    same |= {"sizes": ("i32",) * 5, "launch": ("i32",) * 5}
     if kernel == "rows":
         tiles = replace(rows_tiling(width, wide, traits), **changes)
         tall, size, made, outs = 64, tiles.block, backward_rows, {"out": descriptor(dtype, 64, width)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,18 @@ def test_ready_made_functions_are_refused(cheat: str) -> None:
     exercise = Exercise("attend", "", "", "", Checked(rg.Attention()))
     verdict = judged(exercise, f"{cheat}\ndef attend(q, k, v):\n    return f(q, k, v)\n")
     assert [one.name for one in verdict.found] == ["ready-made"]
+
+
+def test_advice_on_the_command_line_is_not_given_to_a_reader() -> None:
+    task = lesson(8).task
+    (found,) = judged(task, task.answer.replace(".bool()", "")).found
+    assert "masked_fill_ only supports boolean masks" in found.says
+    assert "--layout" not in found.says
+
+
+def test_a_verdict_sets_its_numbers() -> None:
+    task = lesson(8).task
+    assert re.search(r"Right, and (0|\d × 10⁻.|10⁻.) from", judged(task, task.answer).title.replace("\xa0", " "))
 
 
 def test_a_question_has_one_right_answer() -> None:

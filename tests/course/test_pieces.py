@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import regard as rg
+from regard.course import lesson
 from regard.course.figures.charts import curves_of, matrix_of
 from regard.course.pieces import programs
 from regard.course.pieces.code import coloured
 from regard.course.pieces.piece import Piece, element, joined, same
 from regard.course.pieces.prose import prose, typeset
 from regard.course.pieces.styling import style
+from regard.course.pieces.told import at_rest
 
 
 def test_mathematics_becomes_mathml_and_code_stays_code() -> None:
@@ -39,6 +44,27 @@ def test_pieces_keep_both_forms_apart() -> None:
     piece = element("div", joined([same("a"), Piece("<b>", "c")]))
     assert (piece.live, piece.still) == ("<div>a<b></div>", "<div>ac</div>")
     assert piece._mime_() == ("text/html", piece.live)
+
+
+@pytest.mark.parametrize(
+    ("make", "stands_at"),
+    [
+        (lambda ui: ui.dropdown({"of three": (3, 3), "of all": None}, value="of three", label="rule"), "of three"),
+        (lambda ui: ui.radio({"yes": 1, "no": 2}, value="no", label="rule"), "no"),
+        (lambda ui: ui.switch(value=False, label="rule"), "off"),
+        (lambda ui: ui.slider(-2, 2, value=-1.0, step=0.5, label="rule"), "−1"),
+        (lambda ui: ui.slider(steps=[1, 8, 64], value=64, label="rule"), "64"),
+    ],
+)
+def test_what_can_be_moved_rests_at_what_the_reader_would_see(make: Callable[[Any], Any], stands_at: str) -> None:
+    ui = pytest.importorskip("marimo", reason='pip install "regard[learn]"').ui
+    assert at_rest(make(ui)) == f"<p class='values'>rule <b>{stands_at}</b></p>"
+
+
+def test_what_is_said_may_differ_where_nothing_moves() -> None:
+    piece = lesson("model").say("Point at *it*.", resting="Here is *it*.")
+    assert piece.live == '<div class="lesson"><p>Point at <em>it</em>.</p></div>'
+    assert piece.still == '<div class="lesson"><p>Here is <em>it</em>.</p></div>'
 
 
 def test_code_is_escaped() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import regard as rg
 from regard.algebra.mistakes import mistakes_of
+from regard.course.figures.arrows import pair_of
 from regard.course.figures.headed import sentence, slices_of
 from regard.course.figures.whispers import whispers_of
 from regard.course.programs.c11_transformer.writer import against_counts
@@ -39,6 +42,15 @@ def test_every_matrix_has_its_way_to_the_heads(heads: int) -> None:
     assert filled == 2 * heads + 2, "to and from each head, one from V, one to W_O"
     assert f"{heads} × 6 × 6" in picture
     assert "slice of V" in picture
+
+
+@pytest.mark.parametrize("degrees", [30, 120, 180])
+def test_the_arc_of_an_angle_is_on_the_side_that_y_turns_over(degrees: float) -> None:
+    turn = np.radians(degrees)
+    picture = pair_of([1.0, 0.0], [2 * np.cos(turn), 2 * np.sin(turn)], says="")
+    (arc,) = re.findall(r'<path d="M([^"]*)" fill="none" stroke="var\(--faint\)" stroke-width="1.5"', picture)
+    heights = np.array(re.findall(r"[\d.]+", arc), float)[1::2]
+    assert heights.max() <= 155 + 1e-6, "above the middle of the circle"
 
 
 def test_one_head_looks_for_the_same_word() -> None:

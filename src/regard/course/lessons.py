@@ -67,9 +67,12 @@ class Lesson:
 
     # -- to read and to see -------------------------------------------------------------------------------------
 
-    def say(self, text: str) -> Piece:
-        """Prose, in Markdown; $…$ and $$…$$ are mathematics."""
-        return _page(same(prose(text)))
+    def say(self, text: str, *, resting: str | None = None) -> Piece:
+        """Prose, in Markdown; $…$ and $$…$$ are mathematics.
+
+        resting: what is said in its place where nothing can be moved; the same unless given
+        """
+        return _page(Piece(prose(text), prose(text if resting is None else resting)))
 
     def aside(self, text: str) -> Piece:
         """A remark, in Markdown, that a reader may pass over."""

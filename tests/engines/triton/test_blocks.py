@@ -255,13 +255,13 @@ def test_the_lists_of_a_window() -> None:
     assert [members(found, 0, 0, tile) for tile in range(4)] == [([0, 1], []), ([0, 1], []), ([1, 2], []), ([1, 2], [])]
     turned = lists(call, 2, 4, "keys")
     assert [members(turned, 0, 0, tile) for tile in range(3)] == [([0, 1], []), ([0, 1, 2, 3], []), ([2, 3], [])]
-    assert turned.order.tolist() == [1, 0, 2]
+    assert turned.order.tolist() == [[1, 0, 2]]
 
 
 def test_the_order_is_by_falling_work() -> None:
     found = lists(made(rg.causal, 13, 13), 2, 3)
     assert found.counts[0, 0, :, 1].tolist() == [1, 2, 2, 3, 4, 4, 5]
-    assert found.order.tolist() == [6, 4, 5, 3, 1, 2, 0]
+    assert found.order.tolist() == [[6, 4, 5, 3, 1, 2, 0]]
     assert {part.dtype for part in (found.indices, found.counts, found.order)} == {torch.int32}
     some, free = members(found, 0, 0, 6)
     assert (some, free) == ([4], [0, 1, 2, 3]), "the last sticks out of the keys"

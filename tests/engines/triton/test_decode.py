@@ -168,7 +168,7 @@ class Case:
             some = [w for w in range(W) if bool(of[w].any()) and w not in whole]
             indices[b, h, 0, : len(some + whole)] = torch.tensor(some + whole, dtype=torch.int32)
             counts[b, h, 0] = torch.tensor([len(some), len(some + whole)])
-        return Lists(indices, counts, torch.zeros(1, dtype=torch.int32))
+        return Lists(indices, counts, torch.zeros((1, 1), dtype=torch.int32))
 
 
 def case(

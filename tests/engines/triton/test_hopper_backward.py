@@ -81,7 +81,7 @@ def listed(truth: Any, held: int, block: int) -> tuple[Any, Any]:
         counts[b, h, t] = torch.tensor([len(found), len(found + whole)])
     steps = heads * tiles if batch > 1 else 0, tiles if heads > 1 else 0
     strides = (steps[0] * width, steps[1] * width, width, steps[0] * 2, steps[1] * 2)
-    order = counts[..., 1].sum((0, 1)).argsort(descending=True).int()
+    order = counts[..., 1].sum(1).argsort(descending=True).int()
     return (Pointer(indices), Pointer(counts), *strides), Pointer(order)
 
 
@@ -180,7 +180,7 @@ class Call:
             (*map(Pointer, data), self.rows, self.keys, REACH, Pointer(self.a), Pointer(self.c), self.heads),
             *lists,
             (self.heads, self.heads // self.groups, self.rows, self.keys, int(self.stats.shape[3])),
-            (grid, rounds, tiles * heads, heads) if has_mask else (grid, rounds, tiles, 1),
+            (grid, rounds, tiles * heads, heads, tiles * (len(truth) > 1)) if has_mask else (grid, rounds, tiles, 1, 0),
             SimpleNamespace(**self.flags),
             SimpleNamespace(**sizes | changes),
         )

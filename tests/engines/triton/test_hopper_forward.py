@@ -51,7 +51,7 @@ def listed(truth: Any, rows: int, columns: int) -> Any:
                 whole = [c for c, x in enumerate(cut) if x.all() and not sticks_out[c]]
                 indices[b, h, t, : len(some + whole)] = torch.tensor(some + whole, dtype=torch.int32)
                 counts[b, h, t] = torch.tensor([len(some), len(some + whole)])
-    order = counts[..., 1].sum((0, 1)).argsort(descending=True).int()
+    order = counts[..., 1].sum(1).argsort(descending=True).int()
     return SimpleNamespace(indices=indices, counts=counts, order=order)
 
 
@@ -78,7 +78,7 @@ class Call:
         lists = listed(self.mask(), 64 * warpgroups, columns) if self.flags["HAS_MASK"] else None
         launched = launched or pairs * tiles
         numbers = (pairs * tiles, -(-pairs * tiles // launched), tiles * self.heads, self.heads)
-        numbers = numbers if lists else (*numbers[:2], tiles, 1)
+        numbers = (*numbers, tiles * (len(lists.order) > 1)) if lists else (*numbers[:2], tiles, 1, 0)
         same = {"STAGES": stages, "WARPGROUPS": warpgroups, "REGISTERS": 0, "LOADER": 0, "IN_TURN": False}
         own = {"OWN_OUT": self.q.shape[3] != self.v.shape[3], "LISTED": lists is not None}
         run(

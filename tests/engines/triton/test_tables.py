@@ -268,7 +268,9 @@ def lists_of(mask: Any, tiling: Tiling) -> Lists:
         some = [w for w in range(W) if bool(of[w].any()) and w not in whole]
         listed = torch.tensor(some + whole, dtype=torch.int32)
         indices[b, h, t, : len(listed)], counts[b, h, t] = listed, torch.tensor([len(some), len(listed)])
-    return Lists(indices, counts, torch.arange(T - 1, -1, -1, dtype=torch.int32))
+    return Lists(
+        indices, counts, torch.arange(T - 1, -1, -1, dtype=torch.int32).expand(indices.shape[0], T).contiguous()
+    )
 
 
 def check(it: Case, found: dict[str, Any]) -> None:

@@ -338,7 +338,8 @@ def lists_of(truth: Any, size: tuple[int, int]) -> Any:
     counts = torch.stack([(kind == 0).sum(-1), (kind < 2).sum(-1)], -1).int()
     indices = kind.argsort(dim=-1, stable=True).int()
     indices[torch.arange(blocks) >= counts[..., 1:]] = 10**6  # never read
-    return Lists(indices, counts, torch.arange(tiles - 1, -1, -1).int())
+    order = torch.stack([torch.randperm(tiles) for _ in range(indices.shape[0])])
+    return Lists(indices, counts, order.int())
 
 
 class Lists(NamedTuple):

@@ -106,9 +106,8 @@ def _(page):
 @app.cell(hide_code=True)
 def _(page):
     def power(number):
-        """A number as people write it: 2 · 10⁻¹⁰."""
-        digits, exponent = f"{number:.0e}".split("e")
-        return f"{number:.2g}" if abs(int(exponent)) < 3 else rf"${digits} \cdot 10^{{{int(exponent)}}}$"
+        """A number as people write it; the page sets its power of ten."""
+        return f"{number:.2g}" if 0.01 <= number < 1000 else f"{number:.0e}"
 
     reach = {"attention": attending()[1:]}
     try:

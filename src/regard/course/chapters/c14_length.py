@@ -230,7 +230,7 @@ def _(d, page, size):
 
     plan = planned(100_000)
     _rows = [
-        (name, f"{plan[name].operations / 1e12:.2f} · 10¹²", size(plan[name].bytes), plan[name].against or "runs")
+        (name, f"{plan[name].operations:.2e}", size(plan[name].bytes), plan[name].against or "runs")
         for name in ("sdpa", "tiled", "dense")
     ]
     page.stack(
@@ -249,7 +249,7 @@ def _(page, plan):
     _each = plan["dense"].operations
     page.say(f"""
     Look at the column of operations. Streaming has saved no arithmetic: every pair is still scored,
-    {_each / 1e12:.1f} · 10¹² operations for one head. **Memory falls from $N^2$ to $N$; work stays $N^2$.** What
+    {_each:.1e} operations for one head. **Memory falls from $N^2$ to $N$; work stays $N^2$.** What
     helps with work is not to score pairs that the mask hides anyway.
 
     ## Blocks that nobody has to read

@@ -57,12 +57,21 @@ def _(page):
 
 @app.cell(hide_code=True)
 def _(page):
-    page.say(r"""
-    ## The lens
+    page.say(
+        """
+        ## The lens
 
-    This is the lens itself, on MiniLM. Each small square under *Heads* is one head. Point at a word: what does it
-    read? It opens on *it*, in the head that knows what *it* is.
-    """)
+        This is the lens itself, on MiniLM. Each small square under *Heads* is one head. Point at a word: what does it
+        read? It opens on *it*, in the head that knows what *it* is.
+        """,
+        resting="""
+        ## The lens
+
+        With Python behind this page, the lens itself stands here, on MiniLM, with every word and every head of it. A
+        plain page shows one row: what *it* reads, in the head that knows what *it* is. `regard lens --gallery` opens
+        the rest.
+        """,
+    )
     return
 
 

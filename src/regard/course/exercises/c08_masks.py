@@ -12,6 +12,7 @@ from ...algebra.masks import causal
 from ...attention import Attention
 from ...diagnosis.sandbox.limits import Limits
 from ...diagnosis.sandbox.process import Call, runner_for
+from ..pieces.numbers import as_set
 from .exercise import Choice, Exercise, Found, Quiz, Verdict
 from .judges import SECONDS, Checked
 
@@ -84,9 +85,9 @@ class Both:
         if held.missing:
             return Verdict(False, "Not yet: the weights are missing.", (Found("weights not returned", held.missing),))
         if held.gap > CLOSE:
-            says = f"It differs from F.scaled_dot_product_attention by {held.gap:.1g}; {CLOSE:.0e} is allowed."
+            says = as_set(f"It differs from F.scaled_dot_product_attention by {held.gap:.1g}; {CLOSE:.0e} is allowed.")
             return Verdict(False, "Not yet: not close enough.", (Found("not close enough", says),))
-        return Verdict(True, f"Right, and {held.gap:.1g} from PyTorch's own function.", verdict.found)
+        return Verdict(True, as_set(f"Right, and {held.gap:.1g} from PyTorch's own function."), verdict.found)
 
 
 def _inputs() -> list[Any]:

@@ -38,7 +38,7 @@ class Checked:
         found = tuple(Found(one.name, one.wrong, one.mend) for one in report.findings)
         if report.ok:
             return Verdict(True, f"Right: it is {report.formula or self.formula}.", found)
-        named = " and ".join(one.name for one in found[:2])
+        named = "; ".join(one.name for one in found[:2])
         whole = f"<details><summary>On the smallest input, and all that was tried</summary>{report.to_html()}</details>"
         return Verdict(False, f"Not yet: {named}.", found, whole)
 

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from ...algebra.errors import RegardError
+from ...diagnosis.complaints import ADVICE
 from ...diagnosis.sandbox.limits import Stopped
 from .exercise import Exercise, Found, Verdict
 from .reading import refusal_of
@@ -31,5 +32,6 @@ def judged(exercise: Exercise, answer: str) -> Verdict:
 
 
 def _not_run(says: str, file: Path) -> Verdict:
-    """An answer that could not be run; no path of this machine is told."""
-    return Verdict(False, "It could not be run.", (Found("it does not run", says.replace(str(file), "your answer")),))
+    """An answer that could not be run; no path of this machine is told, and no option that a reader cannot give."""
+    told = says.replace(str(file), "your answer").replace(ADVICE, "").strip()
+    return Verdict(False, "It could not be run.", (Found("it does not run", told),))

@@ -65,7 +65,8 @@ def pair_of(x: Any, y: Any, *, says: str) -> str:
     for radius in (1, 2):
         drawing.circle(frame((0, 0)), radius * 298 / 4.3, "none", "hair", 1)
     start, end = np.arctan2(x[1], x[0]), np.arctan2(y[1], y[0])
-    sweep = np.linspace(start, start + (end - start + np.pi) % (2 * np.pi) - np.pi, 40)
+    turn = np.pi - (np.pi + start - end) % (2 * np.pi)  # half a turn is one to the left
+    sweep = np.linspace(start, start + turn, 40)
     drawing.path([frame((0.32 * np.cos(one), 0.32 * np.sin(one))) for one in sweep], "faint", 1.5)
     drawing.line(frame(x), frame(y), "accent2", 2, "4 4")
     for vector, tone, name in ((x, "slate", "x"), (y, "accent", "y")):
@@ -111,7 +112,7 @@ def _apart(places: Mapping[str, float], least: float) -> dict[str, float]:
     for name, height in sorted(places.items(), key=lambda one: one[1]):
         below = max(height, below + least)
         moved[name] = below
-    over = max(0.0, below - 268)
+    over = max(0.0, below - 256)  # above the numbers of the axis
     return {name: height - over for name, height in moved.items()}
 
 

@@ -17,7 +17,7 @@ def block_of(left_out: Collection[str] = (), *, says: str = "a block of a transf
     drawing.text((542, 42), blocks, "faint", 13, "end")
     _ends(drawing)
     _stream(drawing, broken="residual" in gone)
-    _branch(drawing, 148, "attention", "rows read each other", gone)
+    _branch(drawing, 148, "attention", "between the rows", gone)
     _branch(drawing, 356, "feed-forward", "each row by itself", gone)
     return drawing.svg(says)
 

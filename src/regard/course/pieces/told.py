@@ -37,8 +37,18 @@ def at_rest(movable: Any) -> str:
         from ..widgets.still import mount_html
 
         return mount_html(widget)
-    label, value = movable._args.label, movable._value  # public names are refused in the cell that makes it
-    return f"<p class='values'>{escape(label)} <b>{escape(as_set(str(value)))}</b></p>"
+    return f"<p class='values'>{escape(movable._args.label)} <b>{escape(as_set(_first(movable)))}</b></p>"
+
+
+def _first(movable: Any) -> str:
+    """What it stands at: a choice by its name, as the reader would see it, and a switch as on or off."""
+    value = movable._value  # the public name is refused in the cell that makes it
+    if hasattr(movable, "options"):
+        names = movable._initial_value_frontend
+        return ", ".join(names) if isinstance(names, list) else str(names)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def chapters_told(says: str, numbers: Sequence[int]) -> str:

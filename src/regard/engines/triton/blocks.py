@@ -2,7 +2,7 @@
 
     indices[b, h, t, :some]        the tiles of which the mask admits some pairs, or that stick out of the arrays
     indices[b, h, t, some:total]   the tiles that it admits whole
-    order                          the rows of tiles by falling work
+    order[b]                       the rows of tiles by falling work
 
 Tiles that admit no pair are in no list. All is made on the call's device without waiting for it; the lists of masks
 of i, j and sizes alone are made once on the host and kept, those of masks that read tables until a table is written.
@@ -34,7 +34,7 @@ class Lists:
 
     indices: Any  # int32 (B or 1, H or 1, T, W); what stands behind `total` counts nothing
     counts: Any  # int32 (B or 1, H or 1, T, 2): some, total
-    order: Any  # int32 (T)
+    order: Any  # int32 (B or 1, T)
 
 
 def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False) -> Lists:
@@ -157,6 +157,5 @@ def _listed(sure: Any, possible: Any) -> Lists:
     """Some first, then all, then none, each ascending: equal kinds keep their order."""
     kind = torch.where(possible, torch.where(sure, ALL, SOME), NONE).to(torch.int8)
     counts = torch.stack(((kind == SOME).sum(-1), possible.sum(-1)), -1).to(torch.int32)
-    work = counts[..., 1].sum((0, 1))
-    order = work.argsort(descending=True, stable=True).to(torch.int32)
+    order = counts[..., 1].sum(1).argsort(dim=-1, descending=True, stable=True).to(torch.int32)
     return Lists(kind.argsort(dim=-1, stable=True).to(torch.int32), counts, order)

@@ -91,7 +91,7 @@ class _Module:
         names = {symbol: symbol.name for symbol in self.kinds}
         names |= {I: "i", J: "j", HEAD: "h", BATCH: "b", PSI: "psi", LOWEST: 'float("-inf")'}
         names |= {psi(place): f"psi{place}" for place in range(len(made.terms))}
-        names |= {ROW_STEP: "(i - anchor) * 1.0", COLUMN_STEP: "(j - anchor) * 1.0"}
+        names |= {ROW_STEP: "((i - anchor) * 1.0)", COLUMN_STEP: "((j - anchor) * 1.0)"}
         names |= {pair: f"product{place}" for place, pair in enumerate(made.products)}
         self.writer = Writer(
             _Sizes(names, self),

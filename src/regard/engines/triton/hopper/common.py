@@ -135,8 +135,8 @@ def rounds_of(launch):
 def place_of(step, launch, heads, order, LISTED: gl.constexpr):
     """(b, h, tile) of this program's step-th round.
 
-    launch = (programs, rounds, programs of a section, pairs (b, h) of a section). One section after another, so that
-    the keys of its pairs stay in the cache; within a section the tiles with most work first.
+    launch = (programs, rounds, programs of a section, pairs (b, h) of a section, tiles in the order of a batch). One
+    section after another, so that the keys of its pairs stay in the cache; within it the tiles with most work first.
     """
     programs, together = launch[2], launch[3]
     number = _number(step)
@@ -146,7 +146,7 @@ def place_of(step, launch, heads, order, LISTED: gl.constexpr):
     pair = section * together + rest - tile * together
     b = pair // heads
     if LISTED:
-        tile = gl.load(order + tile)
+        tile = gl.load(order + b * launch[4] + tile)
     return b, pair - b * heads, tile
 
 

@@ -55,7 +55,7 @@ def forward(
     lists,  # (indices, counts, five strides): common.list_of
     order,  # the tiles by falling work
     sizes,  # (H, H / G, N_q, n)
-    launch,  # (programs, rounds, programs of a section, pairs of a section): common.place_of
+    launch,  # five numbers: common.place_of
     F: gl.constexpr,
     S: gl.constexpr,
 ):

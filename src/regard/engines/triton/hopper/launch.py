@@ -132,8 +132,8 @@ def _listed(start: Any, lists: Any | None) -> tuple[Any, Any]:
     return (indices, counts, by_batch * width, by_head * width, width, by_batch * 2, by_head * 2), lists.order
 
 
-def _launch(call: Any, lists: Any | None, tiles: Tiling) -> tuple[int, tuple[int, int, int, int]]:
-    """How many programs are launched, and (programs, rounds, programs of a section, pairs of a section)."""
+def _launch(call: Any, lists: Any | None, tiles: Tiling) -> tuple[int, tuple[int, ...]]:
+    """How many programs are launched, and what `common.place_of` reads."""
     batch, heads, rows = call.shape
     pairs, count = batch * heads, -(-rows // tiles.rows)
     together = 1
@@ -142,7 +142,12 @@ def _launch(call: Any, lists: Any | None, tiles: Tiling) -> tuple[int, tuple[int
         together = _divisor(pairs, max(1, CACHED // held) * (heads // int(call.v.shape[1])))
     programs = pairs * count
     launched = min(programs, _processors(call.v.device)) if tiles.persistent else programs
-    return launched, (programs, -(-programs // launched), together * count, together)
+    return launched, (programs, -(-programs // launched), together * count, together, ordered(lists))
+
+
+def ordered(lists: Any | None) -> int:
+    """How many tiles stand in the order of one batch; 0 where there is one order for all."""
+    return 0 if lists is None or lists.order.shape[0] == 1 else int(lists.order.shape[1])
 
 
 @lru_cache

@@ -89,7 +89,7 @@ def _run(
         call.data or (0,),
         *launch._listed(call.start, lists),
         sizes,
-        (programs, -(-programs // launched), section, together),
+        (programs, -(-programs // launched), section, together, launch.ordered(lists)),
         call.formula,
         _sized(tiles, lists is not None, call.group == 1),
         **tiles.options,

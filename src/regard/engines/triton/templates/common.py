@@ -189,7 +189,7 @@ def program(lists, count, heads, S: tl.constexpr):
     number = tl.program_id(0)
     t, of = number % count, number // count
     if S.LISTED:
-        t = tl.load(lists[2] + t)
+        t = tl.load(lists[2] + of // heads * lists[6] + t)
     return of // heads, of % heads, t
 
 
@@ -197,7 +197,7 @@ def program(lists, count, heads, S: tl.constexpr):
 def blocks(lists, b, h, t, length, SIZE: tl.constexpr, F: tl.constexpr, S: tl.constexpr):
     """The list of a tile's blocks, how many of them the mask or the array's end cuts (these come first), and all."""
     if S.LISTED:
-        indices, counts, _order, by_batch, by_head, width = lists
+        indices, counts, _order, by_batch, by_head, width, _ordered = lists
         place = tl.cast(b, tl.int64) * by_batch + tl.cast(h, tl.int64) * by_head + t
         return indices + place * width, tl.load(counts + 2 * place), tl.load(counts + 2 * place + 1)
     elif F.HAS_MASK:

@@ -202,12 +202,13 @@ def padded(width: int) -> int:
 
 
 def _listed(lists: Any | None) -> tuple[Any, ...] | None:
-    """Pointers to lists, and the rows of a list from one batch to the next, from one head to the next."""
+    """Pointers to lists, their steps from batch to batch and head to head, their length, the step of the order."""
     if lists is None:
         return None
     batch, heads, tiles, width = lists.indices.shape
     by_batch, by_head = tiles * heads if batch > 1 else 0, tiles if heads > 1 else 0
-    return lists.indices.contiguous(), lists.counts.contiguous(), lists.order, by_batch, by_head, width
+    ordered = tiles if lists.order.shape[0] > 1 else 0
+    return lists.indices.contiguous(), lists.counts.contiguous(), lists.order, by_batch, by_head, width, ordered
 
 
 # -- matrices --------------------------------------------------------------------------------------------------

@@ -137,10 +137,10 @@ def spread(
 @triton.jit
 def row_tile(item, lists, B, S: tl.constexpr):
     """The b and the row tile of an item; long tiles first."""
-    t = item // B
+    b, t = item % B, item // B
     if S.LISTED:
-        t = tl.load(lists[2] + t)
-    return item % B, t
+        t = tl.load(lists[2] + b * lists[6] + t)
+    return b, t
 
 
 @triton.jit
