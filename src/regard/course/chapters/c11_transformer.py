@@ -198,8 +198,7 @@ def _(page):
 
     Every Python carries a text, the pages of `help()`. We take {len(text.learned):,} of its characters to learn from,
     and hold out {len(text.held):,} that follow. The model gets 64 characters and must name the next one, at every
-    place at once: the causal mask of chapter 8 makes that fair. It is trained below, on this machine, when you open
-    this page.
+    place at once: the causal mask of chapter 8 makes that fair. It is trained below, while this page is made.
     """)
     return (text,)
 

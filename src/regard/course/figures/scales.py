@@ -34,7 +34,8 @@ def powers_of(
     frame = _frame(width, height, x, (float(bottom), float(max(top, bottom + 1))), (*ys, *named))
     step = max(1, int(np.ceil((frame.y[1] - frame.y[0]) / 6)))
     powers = [power for power in range(int(frame.y[0]), int(frame.y[1]) + 1) if power % step == 0]
-    named_powers = {float(power): _power(power) for power in powers}
+    plainly = all(-3 < power < 3 for power in powers)
+    named_powers = {float(power): f"{10.0**power:g}" if plainly else _power(power) for power in powers}
     axes(drawing, frame, Axis(across, *frame.x), Axis(up, *frame.y, named_powers))
     _curves(drawing, frame, x, ys, named, colours, widths, mark)
     return drawing.svg(says)
@@ -81,9 +82,8 @@ def _curves(
 
 
 def _power(power: int) -> str:
-    plain = {0: "1", 1: "10", -1: "0.1", 2: "100", -2: "0.01"}
     raised = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return plain.get(power, f"10{raised}")
+    return f"10{raised}" if power else "1"
 
 
 def _names(drawing: Drawing, frame: Frame, ends: list[tuple[str, float, str]]) -> None:
