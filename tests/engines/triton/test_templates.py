@@ -651,7 +651,7 @@ def compiled(kernel: Any, matrices: dict[str, int], numbers: dict[str, Any], chi
         else:
             signature[name], constants[name, 4] = ("*bf16", "i32", "i32", "i32", "constexpr"), 1
             strides += [(name, place) for place in range(4)]
-    data, lists = ("*fp32", "*fp32", "*fp32", "i32", "i32", "i32"), ("*i32", "*i32", "*i32", "i32", "i32", "i32")
+    data, lists = ("*fp32", "*fp32", "*fp32", "i32", "i32", "i32"), ("*i32",) * 3 + ("i32",) * 4
     signature |= {"start": "*i64", "data": data, "lists": lists, "sizes": ("i32", "i32", "i32"), **numbers}
 
     def place(name: Any) -> tuple[int, ...]:
