@@ -50,7 +50,8 @@ def pretend(chip: int) -> None:
     def compiled(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         made = run(self, *arguments, grid=grid, warmup=True, **options)
         made = made.result() if hasattr(made, "result") else made
-        COMPILED.append({"kernel": self.fn.__name__, "shared": made.metadata.shared})
+        sums = [line.split(",")[2].split()[0] for line in made.asm.get("ttir", "").splitlines() if " tt.dot " in line]
+        COMPILED.append({"kernel": self.fn.__name__, "shared": made.metadata.shared, "sums": sums})
         return made
 
     jit.JITFunction.run = compiled
@@ -89,7 +90,10 @@ def tried(text: str, dtype: Any, template: str | None, sizes: tuple[int, ...]) -
         while told.__cause__ is not None:
             told = told.__cause__
         return {"error": f"{type(problem).__name__}: {str(problem)[-600:]} | {type(told).__name__}: {str(told)[-600:]}"}
-    return {"kernels": {made["kernel"]: made["shared"] for made in COMPILED}}
+    return {
+        "kernels": {made["kernel"]: made["shared"] for made in COMPILED},
+        "sums": {made["kernel"]: made["sums"] for made in COMPILED},
+    }
 
 
 def main() -> None:

@@ -339,3 +339,85 @@ def test_numpy_is_refused() -> None:
     x = random(1, 1, 3, 4)
     with pytest.raises(rg.EngineError, match="tensors of PyTorch; got numpy"):
         rg.Attention()(x, x, x, engine="triton")
+
+
+# -- on the host -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        rg.Attention(score=dot + table("bias")[h, i - j + 20]),
+        rg.Attention(weight=share(rg.exp, sink=rg.exp(table("rest")[h])), mask=causal),
+        zoo.alibi(),
+        zoo.sigmoid(),
+    ],
+    ids=repr,
+)
+def test_nothing_is_brought_to_the_device_or_from_it(attention: rg.Attention, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a copy would wait for the device, and no CUDA graph could be captured."""
+    from regard.engines.call import prepare
+    from regard.engines.triton import operator
+    from regard.engines.triton.sides import sides
+
+    x = torch.randn(1, 2, 19, 8)
+    tables = {"bias": torch.randn(2, 40), "rest": torch.randn(2)}
+    call = prepare(attention, x, x, x, tables={name: tables[name] for name in attention.ranks})
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a number crosses between host and device")
+
+    for name in ("tolist", "item", "__bool__", "__int__", "__float__"):
+        monkeypatch.setattr(torch.Tensor, name, refuse)
+    for name in ("tensor", "asarray", "as_tensor"):
+        monkeypatch.setattr(torch, name, refuse)
+    operator._arguments(call, sides(call))
+
+
+def test_keys_that_heads_share_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Norms of them are, which are a number for each."""
+    from regard.engines.call import prepare
+    from regard.engines.triton.sides import sides
+
+    q, k = torch.randn(1, 4, 19, 8), torch.randn(1, 2, 19, 8)
+    repeated, usual = [], torch.Tensor.repeat_interleave
+
+    def told(x: Any, *arguments: Any, **options: Any) -> Any:
+        repeated.append(tuple(x.shape))
+        return usual(x, *arguments, **options)
+
+    monkeypatch.setattr(torch.Tensor, "repeat_interleave", told)
+    sides(prepare(rg.Attention(), q, k, k, tables={}))
+    assert repeated == []
+    sides(prepare(rg.Attention(score=8 * rg.cosine), q, k, k, tables={}))
+    assert repeated == [(1, 2, 1, 19)]
+
+
+def test_a_sigmoid_and_its_slope_are_made_of_one_tanh() -> None:
+    made = program(zoo.sigmoid(), True)
+    text = written(made, exact=False).text
+    arguments = set(re.findall(r"(?<!def )tanh\((.*?product.*?)\)", text))
+    assert len(arguments) == 1, arguments
+    assert "g * (-0.25 * (tanh(" in text, "σ σ(−x) as one square"
+    called = r"return .*sigmoid\("
+    assert not re.search(called, text)
+    assert re.search(called, written(made, exact=True).text)
+
+
+def test_what_is_written_quickly_is_the_same_number() -> None:
+    import sympy
+
+    from regard.algebra.functions import Sigmoid
+    from regard.engines.triton.writing import quick
+
+    x, y = sympy.symbols("x y", real=True)
+    for node in (Sigmoid(x), Sigmoid(-x), 3 * y * Sigmoid(2 * x + 1) * Sigmoid(-2 * x - 1), Sigmoid(x) * Sigmoid(y)):
+        there = {x: 0.7, y: -1.3}
+        told = [part.subs(there).replace(Sigmoid, lambda a: 1 / (1 + sympy.exp(-a))) for part in (node, quick(node))]
+        told = [part.replace(lambda a: a.func.__name__ == "Tanh", lambda a: sympy.tanh(a.args[0])) for part in told]
+        assert abs(float(told[0]) - float(told[1])) < 1e-12, node
+
+
+def test_numbers_of_a_head_are_multiplied_before_they_meet_a_block() -> None:
+    text = written(program(rg.Attention(score=30 * tanh(dot / sqrt(rg.d) / 30)), True), exact=False).text
+    assert re.search(r"tanh\(0\.0333\d* \* head0 \* product0\)", text), text
