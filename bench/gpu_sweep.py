@@ -3,8 +3,8 @@
     python bench/gpu_sweep.py [--width 128] [--length 8192] [--formulas softmax causal …] [--kernels forward …]
 
 Tilings are compiled by many processes side by side, so that one which hangs is left out, and then timed alone: TFLOP/s
-of the products that a kernel does (forward 2, rows 3, keys 4; × the admitted share), beside cuDNN's in the same run,
-best first. What comes of it goes by hand into `engines/triton/hopper/tilings.py`, `backward_tilings.py` and
+of the products that a kernel does (forward 2, rows 3, keys 4, both 5; × the admitted share), beside cuDNN's in the same
+run, best first. What comes of it goes by hand into `engines/triton/hopper/tilings.py`, `backward_tilings.py` and
 `engines/triton/tilings.py`.
 """
 
@@ -30,7 +30,7 @@ from regard.engines.triton import operator
 from regard.engines.triton.functions import GLUON, TRITON
 from regard.engines.triton.hopper import launch as hopper
 from regard.engines.triton.hopper import launch_backward as hopper_back
-from regard.engines.triton.hopper.backward_tilings import BackwardTiling
+from regard.engines.triton.hopper.backward_tilings import HELD, BackwardTiling, GatherTiling
 from regard.engines.triton.hopper.tilings import Tiling as HopperTiling
 from regard.engines.triton.passes import Pass
 from regard.engines.triton.sides import sides
@@ -50,7 +50,9 @@ FORMULAS: dict[str, rg.Attention] = {
     "window": rg.Attention(mask=window(1024) & causal),
     "documents": rg.Attention(mask=documents("ids")),
 }
-PRODUCTS = {"forward": 2, "rows": 3, "keys": 4, "triton": 2, "triton rows": 3, "triton keys": 4}
+PRODUCTS = {"forward": 2, "rows": 3, "keys": 4, "both": 5, "triton": 2, "triton rows": 3, "triton keys": 4}
+MEMORY = 2**30  # bytes of dS between the two kernels of "both"
+GATHERED = (GatherTiling(1, 6), GatherTiling(2, 4), GatherTiling(1, 4), GatherTiling(2, 3))
 Run = Callable[[], Any]
 
 
@@ -111,6 +113,13 @@ def runner(variant: Variant) -> Run:
         case "keys":
             blocks = the.lists(tiles.block, tiles.held, "keys")
             return lambda: hopper_back.of_keys(call, stats, dy, blocks, tiles)[0]
+        case "both":
+            tile = hopper_back.TALL, tiles[0].held
+            by_rows = the.lists(*tile, "rows", parts=tile[1] // HELD)
+            by_keys = the.lists(*tile, "keys", parts=tile[0] // HELD)
+            pairs = hopper_back._even(2 * int(call.v.shape[1]), MEMORY // 2 // hopper_back._Slants.of(call, tiles[0]).bytes)
+            way = hopper_back.Five(*tiles, pairs)
+            return lambda: hopper_back.of_both(call, stats, dy, (by_rows, by_keys), way)[0]
         case "triton":
             blocks = the.lists(tiles.rows, tiles.columns, "rows")
             return lambda: launch.forward(call, blocks, tiles)[0]
@@ -138,6 +147,9 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
             for behind, in_turn, stages, block, parts in itertools.product(switch, switch, (3, 2), (64, 32), groups):
                 yield BackwardTiling(block, stages, parts, in_turn, behind)
                 yield BackwardTiling(block, stages, parts, in_turn, behind, persistent=True)
+        case "both":
+            for behind, stages, gather in itertools.product((True, False), (3, 2), GATHERED):
+                yield BackwardTiling(64, stages, behind=behind, kept=True), gather
         case "triton":
             for columns, rows, stages in itertools.product((128, 64), (128, 64), (3, 2, 4)):
                 yield Tiling(rows, columns, rows // 16, stages)

@@ -124,15 +124,21 @@ def case(kernel, formula, width, wide=None, dtype="bf16", one_scale=True, **chan
 
     from gluon_offline import Case, descriptor
     from regard.engines.triton.hopper.backward_keys import backward_keys
+    from regard.engines.triton.hopper.backward_queries import backward_queries
     from regard.engines.triton.hopper.backward_rows import backward_rows
-    from regard.engines.triton.hopper.backward_tilings import keys_tiling, rows_tiling
+    from regard.engines.triton.hopper.backward_tilings import GatherTiling, keys_tiling, rows_tiling
     from regard.engines.triton.hopper.tilings import Traits
     from regard.engines.triton.templates.common import Constants
 
     flags, wide = FORMULAS[formula], wide or width
     traits = Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **forth.LOADS.get(formula, {}))
     same = {"stats": "*fp32", "sums": "*fp32", "start": "*i64", "data": DATA, "lists": forth.LISTS, "order": "*i32"}
-    same |= {"sizes": ("i32",) * 5, "launch": ("i32",) * 5}
+    same |= {"sizes": ("i32",) * 6, "launch": ("i32",) * 7, "slants": descriptor(dtype, 64, 64)}
+    if kernel == "queries":
+        tiles = GatherTiling(**changes)
+        sizes = Constants(LISTED=flags["HAS_MASK"], ONE_SCALE=one_scale, **tiles.constants)
+        same |= {"right": descriptor(dtype, 64, width), "out": descriptor(dtype, 64, width)}
+        return Case(backward_queries, same, {"F": Constants(**flags), "S": sizes}, tiles.options)
     if kernel == "rows":
         tiles = replace(rows_tiling(width, wide, traits), **changes)
         tall, size, made, outs = 64, tiles.block, backward_rows, {"out": descriptor(dtype, 64, width)}

@@ -29,11 +29,14 @@ def waited(number: int, deps: Any) -> Any:
     return whole[0] if len(whole) == 1 else whole
 
 
-def _kernels() -> tuple[Any, Any, Any]:
+def _kernels() -> tuple[Any, ...]:
     """The kernels and the formulas over words of the rehearsal, with those that the way back needs beside them."""
     base = "triton.experimental.gluon.language"
     language, hopper = (gluon_rehearsal.MODULES[name] for name in (base, f"{base}.nvidia.hopper"))
-    language.__dict__.update(SwizzledSharedLayout=lambda *_: None, BlockedLayout=lambda *_: None)
+    shared = SimpleNamespace(get_default_for=lambda *_: None)
+    language.__dict__.update(
+        SwizzledSharedLayout=lambda *_: None, BlockedLayout=lambda *_: None, NVMMASharedLayout=shared
+    )
     arrive = hopper.mbarrier.arrive
     own = dict(hopper.mbarrier.__dict__)
     own["arrive"] = lambda barrier, count=1, pred=True: arrive(barrier, count) if bool(pred) else None
@@ -41,10 +44,11 @@ def _kernels() -> tuple[Any, Any, Any]:
     changed = gluon_rehearsal._module("hopper", words)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(gluon_rehearsal.MODULES, f"{base}.nvidia.hopper", changed)
-        return rehearsed("backward_rows"), rehearsed("backward_keys"), rehearsed_file(FORMULAS)
+        names = "backward_rows", "backward_keys", "backward_queries"
+        return *map(rehearsed, names), rehearsed_file(FORMULAS)
 
 
-ROWS, KEYS, WORDS = _kernels()
+ROWS, KEYS, QUERIES, WORDS = _kernels()
 
 
 # -- rehearsed -------------------------------------------------------------------------------------------------
@@ -67,8 +71,11 @@ def descriptor(x: Any, rows: int) -> Descriptor:
     return Descriptor(x, rows, max(16, 1 << (int(x.shape[3]) - 1).bit_length()))
 
 
-def listed(truth: Any, held: int, block: int) -> tuple[Any, Any]:
-    """Lists of a mask (B or 1, H or 1, held things, met things), by looking at every pair, and their order."""
+def listed(truth: Any, held: int, block: int, parts: int = 1) -> tuple[Any, Any]:
+    """Lists of a mask (B or 1, H or 1, held things, met things), by looking at every pair, and their order.
+
+    parts: every block is named as so many
+    """
     (batch, heads, tall, long), found = truth.shape, []
     tiles, width = -(-tall // held), -(-long // block)
     indices = torch.full((batch, heads, tiles, width), 10**6, dtype=torch.int32)
@@ -79,6 +86,9 @@ def listed(truth: Any, held: int, block: int) -> tuple[Any, Any]:
         found = [c for c, x in enumerate(cut) if x.any() and c not in whole]
         indices[b, h, t, : len(found + whole)] = torch.tensor(found + whole, dtype=torch.int32)
         counts[b, h, t] = torch.tensor([len(found), len(found + whole)])
+    width = width * parts
+    indices = (indices[..., None] * parts + torch.arange(parts, dtype=torch.int32)).flatten(-2)
+    counts = counts * parts
     steps = heads * tiles if batch > 1 else 0, tiles if heads > 1 else 0
     strides = (steps[0] * width, steps[1] * width, width, steps[0] * 2, steps[1] * 2)
     order = counts[..., 1].sum(1).argsort(descending=True).int()
@@ -150,9 +160,9 @@ class Call:
     # -- by the kernels -------------------------------------------------------------------------------------
 
     def run(
-        self, kernel: str, block: int = 64, warpgroups: int = 2, launched: int = 0, **changes: Any
+        self, kernel: str, block: int = 64, warpgroups: int = 2, launched: int = 0, slants: Any = None, **changes: Any
     ) -> dict[str, Any]:
-        """Gradients of q and sums of rows, or of k and v and sums of columns."""
+        """Gradients of q and sums of rows, or of k and v and sums of columns, with dS where it is kept."""
         rows, held = kernel == "rows", 64 * warpgroups
         pulls, long = self.flags["ROW_PULLS" if rows else "COLUMN_PULLS"], self.rows if rows else self.keys
         sums = torch.full((self.batch, self.heads, max(pulls, 1), long), NAN)
@@ -160,11 +170,12 @@ class Call:
         tiles, heads = -(-long // held), self.heads if rows else self.groups
         truth = self.mask() if rows else self.mask().mT
         has_mask = self.flags["HAS_MASK"]
-        lists = listed(truth, held, block) if has_mask else ((None,) * 7, None)
+        tile = (held, block, 1) if slants is None else (held, 128, 2)
+        lists = listed(truth, *tile) if has_mask else ((None,) * 7, None)
         grid = self.batch * heads * tiles
         sizes = {"STAGES": 2, "VALUE_STAGES": 2, "WARPGROUPS": warpgroups, "REGISTERS": 0, "LOADER": 0}
         sizes |= {"IN_TURN": False, "BEHIND": False, "ONE_SCALE": self.heads == self.groups, "LISTED": has_mask}
-        sizes |= {"PERSISTENT": launched > 0}
+        sizes |= {"PERSISTENT": launched > 0, "KEPT": slants is not None}
         launched = launched or grid
         rounds = -(-grid // launched)
         tall, wide = (64, block) if rows else (block, 64)
@@ -174,17 +185,43 @@ class Call:
             launched,
             *(descriptor(x, size) for x, size in ((self.q, tall), (self.k, wide), (self.v, wide), (self.dy, tall))),
             *(descriptor(x, 64) for x in outs.values()),
+            *([] if rows else [descriptor(self.k if slants is None else slants, 64)]),
             Pointer(self.stats),
             Pointer(sums),
             Pointer(self.start),
             (*map(Pointer, data), self.rows, self.keys, REACH, Pointer(self.a), Pointer(self.c), self.heads),
             *lists,
-            (self.heads, self.heads // self.groups, self.rows, self.keys, int(self.stats.shape[3])),
-            (grid, rounds, tiles * heads, heads, tiles * (len(truth) > 1)) if has_mask else (grid, rounds, tiles, 1, 0),
+            self.sizes(tiles * warpgroups),
+            self.launch(grid, rounds, tiles, heads, truth),
             SimpleNamespace(**self.flags),
             SimpleNamespace(**sizes | changes),
         )
         return outs | {"sums": sums}
+
+    def sizes(self, across: int) -> tuple[int, ...]:
+        return self.heads, self.heads // self.groups, self.rows, self.keys, int(self.stats.shape[3]), across
+
+    def launch(self, grid: int, rounds: int, tiles: int, heads: int, truth: Any) -> tuple[int, ...]:
+        if not self.flags["HAS_MASK"]:
+            return grid, rounds, tiles, 1, 0, 0, 0
+        return grid, rounds, tiles * heads, heads, tiles * (len(truth) > 1), 0, 0
+
+    def both(self, parts: int = 1, **changes: Any) -> dict[str, Any]:
+        """All three gradients: the kernel that holds keys keeps dS, and another makes dq of it."""
+        across, down, tall = -(-self.keys // 128) * 2, -(-self.rows // 256) * 4, 128 * parts
+        slants = torch.full((self.batch * self.heads * across, down, 64, 64), NAN, dtype=torch.bfloat16)
+        found = self.run("keys", slants=slants, **{"BEHIND": True, "STAGES": 3} | changes)
+        dq, tiles = empty_like(self.q), -(-self.rows // tall)
+        sizes = {"STAGES": 2, "PARTS": parts, "REGISTERS": 0, "LOADER": 0, "LISTED": self.flags["HAS_MASK"]}
+        truth, grid = self.mask(), self.batch * self.heads * tiles
+        run(
+            QUERIES.backward_queries, grid, descriptor(self.k, 64), descriptor(dq, 64), descriptor(slants, 64),
+            Pointer(self.stats), (Pointer(torch.tensor(SLOPES)),),
+            *(listed(truth, tall, 128, 2) if self.flags["HAS_MASK"] else ((None,) * 7, None)),
+            self.sizes(across), self.launch(grid, 1, tiles, self.heads, truth), SimpleNamespace(**self.flags),
+            SimpleNamespace(**sizes, ONE_SCALE=self.heads == self.groups),
+        )  # fmt: skip
+        return found | {"q": dq}
 
     def check(self, found: dict[str, Any]) -> None:
         """Errors are those of P, dS and the gradient in bfloat16; nothing outside the arrays was written."""
@@ -206,6 +243,21 @@ class Call:
 def test_a_formula_in_ragged_sizes_with_grouped_heads(formula, kernel):
     call = Call(formula, (2, 4, 2, 137, 151), (24, 24))
     call.check(call.run(kernel))
+
+
+@pytest.mark.parametrize("formula", [name for name, flags in WORDS.FORMULAS.items() if not flags["ROW_PULLS"]])
+def test_a_formula_whose_ds_is_made_once(formula):
+    call = Call(formula, (2, 4, 2, 137, 151), (24, 24))
+    call.check(call.both())
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1, 1), (1, 2, 1, 64, 64), (1, 1, 1, 65, 63), (2, 1, 1, 260, 17)])
+@pytest.mark.parametrize("formula", ["softmax", "causal", "shared relu"])
+def test_ds_that_is_kept_in_lengths_at_the_edges_of_tiles(formula, sizes):
+    call = Call(formula, sizes, (16, 16), start=-3)
+    call.check(call.both())
+    if not call.flags["HAS_MASK"]:
+        call.check(call.both(parts=2, BEHIND=False, STAGES=2))
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1, 1), (1, 2, 1, 64, 64), (1, 1, 1, 65, 63), (2, 1, 1, 131, 17)])

@@ -37,23 +37,24 @@ class Lists:
     order: Any  # int32 (B or 1, T)
 
 
-def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False) -> Lists:
+def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False, parts: int = 1) -> Lists:
     """The lists of a call in tiles of rows × columns: of key tiles for each row tile, or the other way round.
 
-    keep: also lists that depend on tables, until PyTorch writes one of them; not where a compiler reuses memory
+    keep:  also lists that depend on tables, until PyTorch writes one of them; not where a compiler reuses memory
+    parts: every tile that is met is named as so many, one after another
     """
     if _is_fixed(call):
-        return _fixed(call.formula, _looks(call), (rows, columns), held, call.q.device)
+        return _fixed(call.formula, _looks(call), (rows, columns), held, parts, call.q.device)
 
     def made() -> Lists:
         with torch.no_grad():
-            return _listed(*_admitted(Tiles(call, rows, columns), held))
+            return _parted(_listed(*_admitted(Tiles(call, rows, columns), held)), parts)
 
     seen = [call.start, *(call.tables[name] for name in _named(call.formula))]
     if not keep or _sees_vectors(call.formula) or _is_captured(seen):
         return made()
     sizes = call.batch, call.heads, call.queries, call.keys, call.width
-    return KEPT.get((call.formula, sizes, rows, columns, held), seen, made)
+    return KEPT.get((call.formula, sizes, rows, columns, held, parts), seen, made)
 
 
 def admitted_pairs(call: Call) -> int:
@@ -108,12 +109,12 @@ def _sees_places(formula: Formula) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _fixed(formula: Formula, looks: Looks, tile: tuple[int, int], held: Held, device: Any) -> Lists:
+def _fixed(formula: Formula, looks: Looks, tile: tuple[int, int], held: Held, parts: int, device: Any) -> Lists:
     with torch.inference_mode(False), torch.no_grad():  # kept for calls that are differentiated
         made = _listed(*_admitted(Tiles(_on_host(formula, looks), *tile), held))
         longest = max(1, int(made.counts[..., 1].max())) if made.counts.numel() else 0
-        kept = made.indices[..., :longest].contiguous()
-        return Lists(*(part.to(device) for part in (kept, made.counts, made.order)))
+        kept = _parted(Lists(made.indices[..., :longest].contiguous(), made.counts, made.order), parts)
+        return Lists(*(part.to(device) for part in (kept.indices, kept.counts, kept.order)))
 
 
 @lru_cache(maxsize=512)
@@ -159,3 +160,12 @@ def _listed(sure: Any, possible: Any) -> Lists:
     counts = torch.stack(((kind == SOME).sum(-1), possible.sum(-1)), -1).to(torch.int32)
     order = counts[..., 1].sum(1).argsort(dim=-1, descending=True, stable=True).to(torch.int32)
     return Lists(kind.argsort(dim=-1, stable=True).to(torch.int32), counts, order)
+
+
+def _parted(made: Lists, parts: int) -> Lists:
+    """Every tile that is met, named as its parts."""
+    if parts == 1:
+        return made
+    part = torch.arange(parts, dtype=torch.int32, device=made.indices.device)
+    indices = (made.indices[..., None] * parts + part).flatten(-2)
+    return Lists(indices, made.counts * parts, made.order)

@@ -133,9 +133,15 @@ def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     from .hopper import launch_backward as hopper
 
     call = the.launched(GLUON)
-    for_rows, for_keys = hopper.tilings_of(call, traits(the))
-    by_rows = the.lists(for_rows.held, for_rows.block, "rows")
-    by_keys = the.lists(for_keys.block, for_keys.held, "keys")
-    dleft, rows = hopper.of_rows(call, stats, dy, by_rows, for_rows)
-    dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, for_keys)
+    way = hopper.way(call, traits(the), the.options.memory)
+    if isinstance(way, hopper.Five):
+        tile = hopper.TALL, way.keys.held
+        by_rows = the.lists(*tile, "rows", parts=way.keys.held // hopper.HELD)
+        by_keys = the.lists(*tile, "keys", parts=hopper.TALL // hopper.HELD)
+        dleft, dright, dv, columns = hopper.of_both(call, stats, dy, (by_rows, by_keys), way)
+        return launch.Gradients((dleft,), (dright,), dv, (), columns)
+    by_rows = the.lists(way.rows.held, way.rows.block, "rows")
+    by_keys = the.lists(way.keys.block, way.keys.held, "keys")
+    dleft, rows = hopper.of_rows(call, stats, dy, by_rows, way.rows)
+    dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, way.keys)
     return launch.Gradients((dleft,), (dright,), dv, rows, columns)

@@ -11,6 +11,7 @@ from typing import Any
 from ...algebra.errors import CallError
 
 TEMPLATES = ("hopper", "triton")
+MEMORY = 2**30
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,15 @@ class Options:
     exact: bool = False
     atomics: bool = False
     template: str | None = None
+    memory: int = MEMORY
 
     def __str__(self) -> str:
-        return f"{int(self.exact)}{int(self.atomics)}{self.template or ''}"
+        return f"{int(self.exact)} {int(self.atomics)} {self.template} {self.memory}"
 
     @classmethod
     def read(cls, text: str) -> Options:
-        return cls(text[0] == "1", text[1] == "1", text[2:] or None)
+        exact, atomics, template, memory = text.split()
+        return cls(exact == "1", atomics == "1", None if template == "None" else template, int(memory))
 
 
 USUAL = Options()
@@ -39,7 +42,13 @@ def chosen() -> Options:
 
 
 @contextmanager
-def fused(*, exact: bool | None = None, atomics: bool | None = None, template: str | None = None) -> Iterator[None]:
+def fused(
+    *,
+    exact: bool | None = None,
+    atomics: bool | None = None,
+    template: str | None = None,
+    memory: int | None = None,
+) -> Iterator[None]:
     """Choices for the fused kernels of the calls inside.
 
     exact:    tanh, sigmoid and their like to the last digits of float32, also where q has half precision and the
@@ -47,10 +56,14 @@ def fused(*, exact: bool | None = None, atomics: bool | None = None, template: s
     atomics:  let gradients of tables that are read at any places, as in table("t")[ids[i], ids[j]], be summed in
               whatever order the chip finishes; all other gradients are the same bits every time
     template: "hopper" or "triton", in place of the one that the plan takes
+    memory:   bytes that the backward pass may take for a while (2³⁰ where nothing is said): on Hopper it writes down
+              what two kernels need, for as many heads at a time as fit, in place of making it twice; 0 for none
     """
     if template is not None and template not in TEMPLATES:
         raise CallError(f"template: one of {', '.join(TEMPLATES)}; got {template!r}")
-    given: dict[str, Any] = {"exact": exact, "atomics": atomics, "template": template}
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 0):
+        raise CallError(f"memory: a number of bytes, 0 or more; got {memory!r}")
+    given: dict[str, Any] = {"exact": exact, "atomics": atomics, "template": template, "memory": memory}
     token = _CHOSEN.set(replace(chosen(), **{name: value for name, value in given.items() if value is not None}))
     try:
         yield

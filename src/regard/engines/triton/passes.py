@@ -129,9 +129,10 @@ class Pass:
         sizes = width, int(self.v.shape[3]), self.v.element_size()
         return tiling(capability, *sizes, which, loads(self.made), self.made.mask is not None)
 
-    def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
-        """The tiles that the mask lets through; None where there is no mask."""
-        return None if self.made.mask is None else lists(self.call, rows, columns, held, bool(self.sizes.is_eager))
+    def lists(self, rows: int, columns: int, held: Any, parts: int = 1) -> Lists | None:
+        """The tiles that the mask lets through, named whole or in parts; None where there is no mask."""
+        eager = bool(self.sizes.is_eager)
+        return None if self.made.mask is None else lists(self.call, rows, columns, held, eager, parts)
 
 
 @lru_cache(maxsize=4096)

@@ -10,11 +10,13 @@ of a head in the order of its list: every sum is taken in one order, by one warp
 A block's products are issued in one of two orders (| stands for what the registers do meanwhile):
 
     BEHIND = False    Sᵀ dPᵀ | w | dV | dSᵀ | dK            w is made under dPᵀ, dSᵀ under dV
-    BEHIND = True     Sᵀ dK₋₁ dPᵀ | w | dV | dSᵀ            w is made under two products, dK comes a block late
+    BEHIND = True     Sᵀ dK₋₁ dPᵀ | w | dV | dSᵀ            w is made under two products; dSᵀ waits in shared memory
 
-F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, LOADER, IN_TURN, BEHIND, ONE_SCALE
-(whether heads that share keys share the product's scale too), PERSISTENT (a program takes many tiles: dk and dv leave
-from memory of their own, and the next keys are loaded meanwhile).
+KEPT: dSᵀ is written down too, in tiles of 64 keys × 64 rows, for the kernel that makes dQ of it (backward_queries).
+
+F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, LOADER, IN_TURN, BEHIND, KEPT,
+ONE_SCALE (whether heads that share keys share the product's scale too), PERSISTENT (a program takes many tiles: dk and
+dv leave from memory of their own, and the next keys are loaded meanwhile).
 """
 
 from .backward_common import only, plus_sums, put, put_sums, statistics, upstream, weighed, zero_sums
@@ -35,7 +37,18 @@ from .common import (
     take_turn,
     turn,
 )
-from .names import all_threads, gl, jit, load_tile, mbarrier, wait_stores, warpgroup_mma, warpgroup_mma_wait
+from .names import (
+    all_threads,
+    fence_async_shared,
+    gl,
+    jit,
+    load_tile,
+    mbarrier,
+    store_tile,
+    wait_stores,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
 
 
 @jit(do_not_specialize=["lists", "sizes", "launch"])
@@ -46,13 +59,14 @@ def backward_keys(
     slope,
     out_right,
     out_value,
+    slants,  # dSᵀ, tiles (64, 64) of an array (heads · blocks of keys, blocks of rows, 64, 64), heads from those of pair launch[6] on
     stats,  # float32 (B, H, 2, room): backward_common
     sums,  # float32 (B, H, COLUMN_PULLS, n)
     start,  # int64 (B): the position of row 0
     data,
     lists,  # (indices, counts, five strides) of row blocks for each tile of keys: common.list_of
     order,  # the tiles by falling work
-    sizes,  # (H, H / G, N, n, room)
+    sizes,  # (H, H / G, N, n, room, blocks of keys of a head in `slants`)
     launch,  # common.place_of, pairs (b, g)
     F: gl.constexpr,
     S: gl.constexpr,
@@ -66,7 +80,7 @@ def backward_keys(
     ring = make_row_ring(left, slope, F, S)
     turns = make_barriers(S.WARPGROUPS, 1)
     walk = (lists, order, sizes, launch)
-    given = (out_right, out_value, sums, start, data)
+    given = (out_right, out_value, slants, make_waiting(left, S), sums, start, data)
     if S.WARPGROUPS == 2:
         gl.warp_specialize(
             [
@@ -101,6 +115,17 @@ def make_row_ring(left, slope, F: gl.constexpr, S: gl.constexpr):
     ready = make_barriers(S.STAGES, 2 if F.SHARED else 1)  # the bytes, and the warp that lays down the vectors
     empty = make_barriers(S.STAGES, S.WARPGROUPS)
     return make_tiles(left, S.STAGES), make_tiles(slope, S.STAGES), shifts, spreads, ready, empty
+
+
+@jit
+def make_waiting(left, S: gl.constexpr):
+    """dSᵀ of this block and of the one before: two places for each warpgroup; none where it stays in registers."""
+    BLOCK: gl.constexpr = left.block_shape[2]
+    LAYOUT: gl.constexpr = gl.NVMMASharedLayout.get_default_for([1, 1, LINES, BLOCK], left.dtype)
+    waiting = left
+    if S.BEHIND or S.KEPT:
+        waiting = gl.allocate_shared_memory(left.dtype, [2 * S.WARPGROUPS, 1, 1, LINES, BLOCK], LAYOUT)
+    return waiting
 
 
 @jit
@@ -156,7 +181,7 @@ def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: g
     """One tile: `count` blocks came before it; how many come before the next."""
     tiles, kept, held_ready, held_empty = held
     lists, order, sizes, launch = walk
-    out_right, out_value, sums, start, data = given
+    out_right, out_value, slants, waiting, sums, start, data = given
     BLOCK: gl.constexpr = ring[0].shape[3]
     DEEP: gl.constexpr = tiles[0].shape[4]
     WIDE: gl.constexpr = tiles[1].shape[4]
@@ -167,32 +192,38 @@ def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: g
     position = gl.load(start + b).to(gl.int32)
     dk = gl.zeros([LINES, DEEP], gl.float32, block_layout(DEEP))
     dv = gl.zeros([LINES, WIDE], gl.float32, block_layout(WIDE))
-    ds = gl.zeros([LINES, BLOCK], out_right.dtype, left_layout(DEEP))
-    sides = (matrix(tiles[0].index(W)), matrix(tiles[1].index(W)), turns)
+    sides = (matrix(tiles[0].index(W)), matrix(tiles[1].index(W)), turns, waiting, slants)
     done, before, scale = 0, 0, 1.0
+    if S.BEHIND:
+        none = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK)).to(out_right.dtype)
+        lay_down(waiting.index(2 * W + (count + 1) % 2), none, S)
     mbarrier.wait(held_ready.index(0), step & 1)
     for h in range(g * sizes[1], (g + 1) * sizes[1]):
         named, some, blocks = list_of(lists, b, h, tile, sizes[2], BLOCK, S.LISTED, F.HAS_MASK)
+        if S.KEPT:  # what stands beyond the last key must be 0 in what is kept
+            some = gl.where(first + LINES > sizes[3], blocks, some)
         head = F.heads(data, b, h)
         column = F.columns(data, head, b, h, j, j < sizes[3])
         scale = F.product_scales((head, (0.0,), column, data))[0]
-        here = (b, h, j, position, head, column, data, scale, sizes[2])
+        slot = (b * sizes[0] + h - launch[6] * sizes[1]) * sizes[5] + tile * S.WARPGROUPS + W
+        here = (b, h, j, position, head, column, data, scale, sizes[2], sizes[3], slot)
         added = zero_sums(F.COLUMN_PULLS, block_layout(BLOCK))
         for place in range(some):
             block = block_of(named, place, blocks, S.LISTED)
             numbers = (count + done, count + before)
-            dk, dv, ds, added = advance(W, dk, dv, ds, added, block, numbers, sides, ring, here, True, F, S)
+            dk, dv, added = advance(W, dk, dv, added, block, numbers, sides, ring, here, True, F, S)
             before, done = done, done + 1
         for place in range(some, blocks):
             block = block_of(named, place, blocks, S.LISTED)
             numbers = (count + done, count + before)
-            dk, dv, ds, added = advance(W, dk, dv, ds, added, block, numbers, sides, ring, here, False, F, S)
+            dk, dv, added = advance(W, dk, dv, added, block, numbers, sides, ring, here, False, F, S)
             before, done = done, done + 1
         put_sums(sums, added, b.to(gl.int64) * sizes[0] + h, sizes[3], first, lines, F.COLUMN_PULLS)
     if S.PERSISTENT:
         mbarrier.arrive(held_empty.index(0), count=1)
     if S.BEHIND:
         behind = (count + before) % S.STAGES
+        ds = matrix(waiting.index(2 * W + (count + before) % 2))
         dk = warpgroup_mma(ds, matrix(ring[0].index(behind)), dk, is_async=True)
         dk = warpgroup_mma_wait(0, deps=(dk,))
         mbarrier.arrive(ring[5].index(behind), count=1, pred=done > 0)
@@ -207,11 +238,20 @@ def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: g
 
 
 @jit
+def lay_down(memory, block, S: gl.constexpr):
+    """A block into shared memory, for products and for the copy engine; the block before the last has left it."""
+    matrix(memory).store(block)
+    if S.KEPT:
+        wait_stores(pendings=0)
+    fence_async_shared()
+    all_threads()
+
+
+@jit
 def advance(
     W: gl.constexpr,
     dk,
     dv,
-    ds,
     added,
     block,
     numbers,  # of this block, and of the one before; of a tile's first block its own
@@ -224,7 +264,7 @@ def advance(
 ):
     """One block of rows. In front of the first one dS is 0 and meets that block's own rows, which stay."""
     count, before = numbers
-    key, value, turns = sides
+    key, value, turns, waiting, slants = sides
     queries, slopes, shifts, spreads, ready, empty = ring
     BLOCK: gl.constexpr = queries.shape[3]
     ALONG: gl.constexpr = gl.SliceLayout(0, block_layout(BLOCK))
@@ -237,12 +277,13 @@ def advance(
         take_turn(turns, 0, W)
     scores = warpgroup_mma(key, query.permute((1, 0)), zero, use_acc=False, is_async=True)
     if S.BEHIND:
+        ds = matrix(waiting.index(2 * W + (count + 1) % 2))
         dk_sum = warpgroup_mma(ds, matrix(queries.index(behind)), dk, is_async=True)
     slanted = warpgroup_mma(value, slope.permute((1, 0)), zero, use_acc=False, is_async=True)
     if S.IN_TURN:
         pass_turn(turns, W, S.WARPGROUPS)
 
-    known, at, inside = seen(block, here, BLOCK, F)
+    known, at, inside = seen(block, here, BLOCK, F, S)
     scores = warpgroup_mma_wait(2 if S.BEHIND else 1, deps=(scores,))
     shift, spread = 0.0, 0.0
     if F.SHARED:
@@ -268,23 +309,32 @@ def advance(
         added = plus_sums(added, pulls, admitted, F.COLUMN_PULLS, MASKED)
     if not S.ONE_SCALE:
         pull = pull * here[7]
-    ds = gl.convert_layout(pull.to(queries.dtype), left_layout(dk.shape[1]))
+    ds = pull.to(queries.dtype)
+    if S.BEHIND or S.KEPT:
+        own = waiting.index(2 * W + count % 2)
+        lay_down(own, ds, S)
+        if S.KEPT:
+            store_tile(slants, [here[10], block, 0, 0], own)
     if S.BEHIND:
+        mbarrier.wait(ready.index(stage), parity)  # a branch: so dS is made before dV is awaited (common.py)
         dv = warpgroup_mma_wait(0, deps=(dv_sum,))
     else:
-        dk_sum = warpgroup_mma(ds, query, dk, is_async=True)
+        dk_sum = warpgroup_mma(gl.convert_layout(ds, left_layout(dk.shape[1])), query, dk, is_async=True)
         if S.IN_TURN:
             pass_turn(turns, W, S.WARPGROUPS)
         dv, dk = warpgroup_mma_wait(0, deps=(dv_sum, dk_sum))
         mbarrier.arrive(empty.index(stage), count=1)
-    return dk, dv, ds, added
+    return dk, dv, added
 
 
 @jit
-def seen(block, here, BLOCK: gl.constexpr, F: gl.constexpr):
-    """(known, at, is r a row) of a block: asked for before its products are awaited."""
-    b, h, j, position, head, column, data, _scale, length = here
+def seen(block, here, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
+    """(known, at, is r a row, and j a key where that matters) of a block: asked for before its products are awaited."""
+    b, h, j, position, head, column, data, _scale, rows, keys, _slot = here
     r = columns_from(block * BLOCK, BLOCK)
-    row = F.rows(data, head, b, h, r, r < length)
+    inside = r < rows
+    row = F.rows(data, head, b, h, r, inside)
     anchor = position + block * BLOCK // ANCHORED * ANCHORED
-    return (head, row, column, data), (b, h, r + position, j, anchor), r < length
+    if S.KEPT:
+        inside = inside & (j < keys)
+    return (head, row, column, data), (b, h, r + position, j, anchor), inside

@@ -21,6 +21,7 @@ class BackwardTiling:
     behind: bool = False  # backward_keys alone: dK of a block is issued with the next one
     value_stages: int = 0  # backward_rows alone; 0: as many as of keys
     persistent: bool = False  # as many programs as the chip runs at once, each for many tiles
+    kept: bool = False  # backward_keys alone: dS is written down for backward_queries
 
     @property
     def held(self) -> int:
@@ -39,12 +40,33 @@ class BackwardTiling:
             "IN_TURN": self.in_turn,
             "BEHIND": self.behind,
             "PERSISTENT": self.persistent,
+            "KEPT": self.kept,
         }
 
     @property
     def options(self) -> dict[str, Any]:
         """What the compiler is told."""
         return {"num_warps": 4, "maxnreg": {2: 168, 3: 128}[self.warpgroups], "enable_fp_fusion": True}
+
+
+@dataclass(frozen=True)
+class GatherTiling:
+    """A warpgroup holds `parts` · 64 rows, and meets blocks of 64 keys, which are loaded `stages` ahead."""
+
+    parts: int = 2
+    stages: int = 4
+
+    @property
+    def held(self) -> int:
+        return 2 * HELD * self.parts
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        return {"STAGES": self.stages, "PARTS": self.parts, "REGISTERS": 240, "LOADER": 24}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"num_warps": 4, "maxnreg": 168, "enable_fp_fusion": True}
 
 
 def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
@@ -54,10 +76,22 @@ def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
     return BackwardTiling(64, 3, _warpgroups(width, wide, traits), in_turn=not traits.columns)
 
 
-def keys_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
-    """The tiles of the kernel that holds keys."""
+def keys_tiling(width: int, wide: int, traits: Traits, *, kept: bool = False) -> BackwardTiling:
+    """The tiles of the kernel that holds keys, and keeps dS or not."""
+    if kept:
+        return BackwardTiling(64, 3, behind=True, kept=True)
     warpgroups = _warpgroups(width, wide, traits)
     return BackwardTiling(64, 2 if traits.columns or warpgroups == 3 else 3, warpgroups)
+
+
+def gather_tiling(width: int, wide: int, traits: Traits) -> GatherTiling:
+    """The tiles of the kernel that makes dq of dS: where tiles are left out, as tall as those that are kept."""
+    return GatherTiling(1, 6) if traits.masked else GatherTiling(2, 4)
+
+
+def is_kept(width: int, wide: int, traits: Traits) -> bool:
+    """Whether it is faster to write dS down and read it than to make it twice."""
+    return max(width, wide) == 128
 
 
 def _warpgroups(width: int, wide: int, traits: Traits) -> int:

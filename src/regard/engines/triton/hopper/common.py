@@ -135,15 +135,16 @@ def rounds_of(launch):
 def place_of(step, launch, heads, order, LISTED: gl.constexpr):
     """(b, h, tile) of this program's step-th round.
 
-    launch = (programs, rounds, programs of a section, pairs (b, h) of a section, tiles in the order of a batch). One
-    section after another, so that the keys of its pairs stay in the cache; within it the tiles with most work first.
+    launch = (programs, rounds, programs of a section, pairs (b, h) of a section, tiles in the order of a batch, the
+    first pair, the pair whose dS stands first where it is kept). One section after another, so that the keys of its pairs stay in the cache; within it the tiles with
+    most work first.
     """
     programs, together = launch[2], launch[3]
     number = _number(step)
     section = number // programs
     rest = number - section * programs
     tile = rest // together
-    pair = section * together + rest - tile * together
+    pair = launch[5] + section * together + rest - tile * together
     b = pair // heads
     if LISTED:
         tile = gl.load(order + b * launch[4] + tile)
