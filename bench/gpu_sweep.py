@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 import triton
+from gpu_parts.arrays import packed, share
 from gpu_parts.crowd import crowd
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -37,7 +38,7 @@ from regard.engines.triton.sides import sides
 from regard.engines.triton.templates import launch
 from regard.engines.triton.tilings import Tiling
 
-SCORE = dot / sqrt(rg.d)
+SCORE, WINDOW = dot / sqrt(rg.d), 1024
 FORMULAS: dict[str, rg.Attention] = {
     "softmax": rg.Attention(),
     "causal": rg.Attention(mask=causal),
@@ -47,11 +48,10 @@ FORMULAS: dict[str, rg.Attention] = {
     "sigmoid": rg.Attention(weight=sigmoid, score=SCORE - log(n)),
     "ReLU": rg.Attention(weight=lambda s: relu(s) / n),
     "relative": rg.Attention(score=SCORE + table("bias")[rg.h, rg.i - rg.j + 65536]),
-    "window": rg.Attention(mask=window(1024) & causal),
+    "window": rg.Attention(mask=window(WINDOW) & causal),
     "documents": rg.Attention(mask=documents("ids")),
 }
 PRODUCTS = {"forward": 2, "rows": 3, "keys": 4, "both": 5, "triton": 2, "triton rows": 3, "triton keys": 4}
-MEMORY = 2**30  # bytes of dS between the two kernels of "both"
 GATHERED = (GatherTiling(1, 6), GatherTiling(2, 4), GatherTiling(1, 4), GatherTiling(2, 3))
 Run = Callable[[], Any]
 
@@ -86,7 +86,7 @@ def ready(name: str, width: int, length: int) -> Ready:
     q, k, v, dy = (draw(batch, heads, length, width).bfloat16() for _ in range(4))
     made = {
         "bias": lambda: draw(heads, 131073),
-        "ids": lambda: (torch.arange(length, device="cuda") * 8 // length).expand(batch, -1).contiguous(),
+        "ids": lambda: packed(batch, length, "cuda"),
     }
     tables = {table: made[table]() for table in attention.ranks}
     call = prepare(attention, q, k, v, tables=tables)
@@ -94,8 +94,7 @@ def ready(name: str, width: int, length: int) -> Ready:
     the = Pass.of(*fixed.split(tensors), *fixed.rest, [False] * (len(tensors) - 2 * fixed.lefts - 1))
     y, total = operator.attend(the)
     stats = launch.row_stats(the.launched(), y, total if the.made.is_shared else None, dy, None)
-    share = {"causal": 0.5, "window": min(1.0, 1024 / length), "documents": 1 / 8}.get(name, 1.0)
-    return Ready(the, stats, dy, share)
+    return Ready(the, stats, dy, share(name, length, WINDOW, tables.get("ids")))
 
 
 def runner(variant: Variant) -> Run:
@@ -114,12 +113,10 @@ def runner(variant: Variant) -> Run:
             blocks = the.lists(tiles.block, tiles.held, "keys")
             return lambda: hopper_back.of_keys(call, stats, dy, blocks, tiles)[0]
         case "both":
-            tile = hopper_back.TALL, tiles[0].held
-            by_rows = the.lists(*tile, "rows", parts=tile[1] // HELD)
-            by_keys = the.lists(*tile, "keys", parts=tile[0] // HELD)
-            pairs = hopper_back._even(2 * int(call.v.shape[1]), MEMORY // 2 // hopper_back._Slants.of(call, tiles[0]).bytes)
-            way = hopper_back.Five(*tiles, pairs)
-            return lambda: hopper_back.of_both(call, stats, dy, (by_rows, by_keys), way)[0]
+            way = hopper_back.Five(*tiles)
+            both = the.both_lists(hopper_back.TALL, way.keys.held, HELD)
+            pairs = hopper_back.pairs_at_once(call, both, way, None)
+            return lambda: hopper_back.of_both(call, stats, dy, both, way, pairs)[0]
         case "triton":
             blocks = the.lists(tiles.rows, tiles.columns, "rows")
             return lambda: launch.forward(call, blocks, tiles)[0]

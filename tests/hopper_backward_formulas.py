@@ -133,11 +133,11 @@ def case(kernel, formula, width, wide=None, dtype="bf16", one_scale=True, **chan
     flags, wide = FORMULAS[formula], wide or width
     traits = Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **forth.LOADS.get(formula, {}))
     same = {"stats": "*fp32", "sums": "*fp32", "start": "*i64", "data": DATA, "lists": forth.LISTS, "order": "*i32"}
-    same |= {"sizes": ("i32",) * 6, "launch": ("i32",) * 7, "slants": descriptor(dtype, 64, 64)}
+    same |= {"sizes": ("i32",) * 6, "launch": ("i32",) * 6, "slants": descriptor(dtype, 64, 64)}
     if kernel == "queries":
         tiles = GatherTiling(**changes)
         sizes = Constants(LISTED=flags["HAS_MASK"], ONE_SCALE=one_scale, **tiles.constants)
-        same |= {"right": descriptor(dtype, 64, width), "out": descriptor(dtype, 64, width)}
+        same |= {"right": descriptor(dtype, 64, width), "out": descriptor(dtype, 64, width), "places": "*i32"}
         return Case(backward_queries, same, {"F": Constants(**flags), "S": sizes}, tiles.options)
     if kernel == "rows":
         tiles = replace(rows_tiling(width, wide, traits), **changes)

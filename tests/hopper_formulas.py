@@ -190,7 +190,7 @@ def case(formula, width, wide=None, dtype="bf16", **changes):
         "lists": LISTS,
         "order": "*i32",
         "sizes": ("i32",) * 4,
-        "launch": ("i32",) * 7,
+        "launch": ("i32",) * 6,
     }
     constants = {"F": Constants(**flags), "S": Constants(LISTED=flags["HAS_MASK"], **tiles.constants)}
     return Case(forward, signature, constants, tiles.options)

@@ -56,7 +56,7 @@ def pretend(chip: int) -> None:
 
     jit.JITFunction.run = compiled
     torch.cuda.get_device_capability = lambda *_: (chip // 10, chip % 10)
-    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(multi_processor_count=132)
+    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(multi_processor_count=132, total_memory=2**37)
     from regard.engines import triton as engine
     from regard.engines.triton.hopper import launch as hopper
     from regard.engines.triton.templates import launch

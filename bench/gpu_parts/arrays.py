@@ -39,13 +39,13 @@ def arrays(
     v, dy = normal(batch, key_heads, n, width), normal(batch, heads, queries, width)
     slopes = torch.tensor([2 ** (-8 * (head + 1) / heads) for head in range(heads)], device=device)
     bias = torch.randn(heads, 2 * n - 1, device=device)
-    x = {"slopes": slopes, "bias": bias, "ids": _packed(batch, n, device)}
+    x = {"slopes": slopes, "bias": bias, "ids": packed(batch, n, device)}
     for leaf in (q, k, v, bias) if grad else ():
         leaf.requires_grad_()
     return Arrays(q, k, v, dy, x)
 
 
-def _packed(batch: int, n: int, device: str, count: int = 8) -> Any:
+def packed(batch: int, n: int, device: str, count: int = 8) -> Any:
     """Document numbers: `count` documents of unequal length in each entry of the batch."""
     cuts = torch.stack([(torch.randperm(n - 1)[: count - 1] + 1).sort().values for _ in range(batch)])
     return torch.searchsorted(cuts, torch.arange(n).repeat(batch, 1), right=True).to(device)

@@ -95,6 +95,18 @@ def listed(truth: Any, held: int, block: int, parts: int = 1) -> tuple[Any, Any]
     return (Pointer(indices), Pointer(counts), *strides), Pointer(order)
 
 
+def placed(truth: Any) -> tuple[Any, Any, Any]:
+    """Lists of tiles of 128 rows, and where each tile stands in the list of the keys that it meets."""
+    (by_rows, counts, *rest), order = listed(truth, 128, 128, 2)
+    keys = listed(truth.mT, 128, 128)[0][0].array
+    places = torch.full_like(by_rows.array, 10**6)
+    for place in (by_rows.array < 10**6).nonzero().tolist():
+        b, h, tile, _ = place
+        met = keys[b, h, by_rows.array[tuple(place)] // 2].tolist()
+        places[tuple(place)] = met.index(tile)
+    return Pointer(places), (by_rows, counts, *rest), order
+
+
 class Call:
     """Arrays of a formula and its gradients, by the kernels and in float64."""
 
@@ -203,12 +215,12 @@ class Call:
 
     def launch(self, grid: int, rounds: int, tiles: int, heads: int, truth: Any) -> tuple[int, ...]:
         if not self.flags["HAS_MASK"]:
-            return grid, rounds, tiles, 1, 0, 0, 0
-        return grid, rounds, tiles * heads, heads, tiles * (len(truth) > 1), 0, 0
+            return grid, rounds, tiles, 1, 0, 0
+        return grid, rounds, tiles * heads, heads, tiles * (len(truth) > 1), 0
 
     def both(self, parts: int = 1, **changes: Any) -> dict[str, Any]:
         """All three gradients: the kernel that holds keys keeps dS, and another makes dq of it."""
-        across, down, tall = -(-self.keys // 128) * 2, -(-self.rows // 256) * 4, 128 * parts
+        across, down, tall = -(-self.keys // 128) * 2, -(-self.rows // 128 // parts) * 2 * parts, 128 * parts
         slants = torch.full((self.batch * self.heads * across, down, 64, 64), NAN, dtype=torch.bfloat16)
         found = self.run("keys", slants=slants, **{"BEHIND": True, "STAGES": 3} | changes)
         dq, tiles = empty_like(self.q), -(-self.rows // tall)
@@ -217,7 +229,7 @@ class Call:
         run(
             QUERIES.backward_queries, grid, descriptor(self.k, 64), descriptor(dq, 64), descriptor(slants, 64),
             Pointer(self.stats), (Pointer(torch.tensor(SLOPES)),),
-            *(listed(truth, tall, 128, 2) if self.flags["HAS_MASK"] else ((None,) * 7, None)),
+            *(placed(truth) if self.flags["HAS_MASK"] else (None, (None,) * 7, None)),
             self.sizes(across), self.launch(grid, 1, tiles, self.heads, truth), SimpleNamespace(**self.flags),
             SimpleNamespace(**sizes, ONE_SCALE=self.heads == self.groups),
         )  # fmt: skip

@@ -79,7 +79,7 @@ class Call:
         launched = launched or pairs * tiles
         numbers = (pairs * tiles, -(-pairs * tiles // launched), tiles * self.heads, self.heads)
         numbers = (*numbers, tiles * (len(lists.order) > 1)) if lists else (*numbers[:2], tiles, 1, 0)
-        numbers = (*numbers, 0, 0)
+        numbers = (*numbers, 0)
         same = {"STAGES": stages, "WARPGROUPS": warpgroups, "REGISTERS": 0, "LOADER": 0, "IN_TURN": False}
         own = {"OWN_OUT": self.q.shape[3] != self.v.shape[3], "LISTED": lists is not None}
         run(

@@ -10,9 +10,9 @@ of i, j and sizes alone are made once on the host and kept, those of masks that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -25,6 +25,7 @@ from .keeping import Kept
 from .verdicts import verdicts
 
 Held = Literal["rows", "keys"]
+HELD: tuple[Held, Held] = ("rows", "keys")
 SOME, ALL, NONE = range(3)  # what a tile admits, in the order of the lists
 
 
@@ -35,26 +36,22 @@ class Lists:
     indices: Any  # int32 (B or 1, H or 1, T, W); what stands behind `total` counts nothing
     counts: Any  # int32 (B or 1, H or 1, T, 2): some, total
     order: Any  # int32 (B or 1, T)
+    places: Any = None  # int32, as the indices: where the held tile stands in the list of the one that it meets
 
 
-def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False, parts: int = 1) -> Lists:
+def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False) -> Lists:
     """The lists of a call in tiles of rows × columns: of key tiles for each row tile, or the other way round.
 
-    keep:  also lists that depend on tables, until PyTorch writes one of them; not where a compiler reuses memory
-    parts: every tile that is met is named as so many, one after another
+    keep: also lists that depend on tables, until PyTorch writes one of them; not where a compiler reuses memory
     """
-    if _is_fixed(call):
-        return _fixed(call.formula, _looks(call), (rows, columns), held, parts, call.q.device)
+    (found,) = _lists(call, _Asked(rows, columns, held), keep)
+    return found
 
-    def made() -> Lists:
-        with torch.no_grad():
-            return _parted(_listed(*_admitted(Tiles(call, rows, columns), held)), parts)
 
-    seen = [call.start, *(call.tables[name] for name in _named(call.formula))]
-    if not keep or _sees_vectors(call.formula) or _is_captured(seen):
-        return made()
-    sizes = call.batch, call.heads, call.queries, call.keys, call.width
-    return KEPT.get((call.formula, sizes, rows, columns, held, parts), seen, made)
+def both_lists(call: Call, rows: int, columns: int, part: int, keep: bool = False) -> tuple[Lists, Lists]:
+    """The lists of row tiles, with their places, and of key tiles: what is met is named in parts of `part` each."""
+    by_rows, by_keys = _lists(call, _Asked(rows, columns, "both", part), keep)
+    return by_rows, by_keys
 
 
 def admitted_pairs(call: Call) -> int:
@@ -65,9 +62,33 @@ def admitted_pairs(call: Call) -> int:
     return every * _covered(call.formula, _looks(call))
 
 
+class _Asked(NamedTuple):
+    """What is asked for: tiles, what is held, and the size of the parts in which tiles are named."""
+
+    rows: int
+    columns: int
+    held: Literal["rows", "keys", "both"]
+    part: int = 0
+
+
+def _lists(call: Call, asked: _Asked, keep: bool) -> tuple[Lists, ...]:
+    if _is_fixed(call):
+        return _fixed(call.formula, _looks(call), asked, call.q.device)
+
+    def made() -> tuple[Lists, ...]:
+        with torch.no_grad():
+            return _made(call, asked)
+
+    seen = [call.start, *(call.tables[name] for name in _named(call.formula))]
+    if not keep or _sees_vectors(call.formula) or _is_captured(seen):
+        return made()
+    sizes = call.batch, call.heads, call.queries, call.keys, call.width
+    return KEPT.get((call.formula, sizes, asked), seen, made)
+
+
 # -- masks of tables -----------------------------------------------------------------------------------------------
 
-KEPT: Kept[Lists] = Kept(16)
+KEPT: Kept[tuple[Lists, ...]] = Kept(16)
 
 
 @lru_cache(maxsize=512)
@@ -109,12 +130,14 @@ def _sees_places(formula: Formula) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _fixed(formula: Formula, looks: Looks, tile: tuple[int, int], held: Held, parts: int, device: Any) -> Lists:
+def _fixed(formula: Formula, looks: Looks, asked: _Asked, device: Any) -> tuple[Lists, ...]:
     with torch.inference_mode(False), torch.no_grad():  # kept for calls that are differentiated
-        made = _listed(*_admitted(Tiles(_on_host(formula, looks), *tile), held))
-        longest = max(1, int(made.counts[..., 1].max())) if made.counts.numel() else 0
-        kept = _parted(Lists(made.indices[..., :longest].contiguous(), made.counts, made.order), parts)
-        return Lists(*(part.to(device) for part in (kept.indices, kept.counts, kept.order)))
+        return tuple(_moved(made, device) for made in _made(_on_host(formula, looks), asked, short=True))
+
+
+def _moved(made: Lists, device: Any) -> Lists:
+    parts = (made.indices, made.counts, made.order, made.places)
+    return Lists(*(None if part is None else part.to(device) for part in parts))
 
 
 @lru_cache(maxsize=512)
@@ -135,6 +158,26 @@ def _on_host(formula: Formula, looks: Looks) -> Call:
 
 
 # -- lists -----------------------------------------------------------------------------------------------------
+
+
+def _made(call: Call, asked: _Asked, *, short: bool = False) -> tuple[Lists, ...]:
+    """The lists that are asked for; short: no longer than the longest, which the host must know."""
+    tiles = Tiles(call, asked.rows, asked.columns)
+    cut = _cut if short else _same
+    if asked.held != "both":
+        return (cut(_listed(*_admitted(tiles, asked.held))),)
+    by_rows, by_keys = (cut(_listed(*_admitted(tiles, held))) for held in HELD)
+    placed = replace(by_rows, places=_places(by_rows, by_keys))
+    return _parted(placed, asked.columns // asked.part), _parted(by_keys, asked.rows // asked.part)
+
+
+def _same(made: Lists) -> Lists:
+    return made
+
+
+def _cut(made: Lists) -> Lists:
+    longest = max(1, int(made.counts[..., 1].max())) if made.counts.numel() else 0
+    return replace(made, indices=made.indices[..., :longest].contiguous())
 
 
 def _admitted(tiles: Tiles, held: Held) -> tuple[Any, Any]:
@@ -162,10 +205,19 @@ def _listed(sure: Any, possible: Any) -> Lists:
     return Lists(kind.argsort(dim=-1, stable=True).to(torch.int32), counts, order)
 
 
+def _places(by_rows: Lists, by_keys: Lists) -> Any:
+    """For every tile that a tile of rows meets, where these rows stand in its list."""
+    batch, heads, across, width = by_keys.indices.shape
+    down = by_rows.indices.shape[2]
+    counted = torch.arange(width, dtype=torch.int32, device=by_keys.indices.device)
+    found = torch.zeros((batch, heads, across, down), dtype=torch.int32, device=by_keys.indices.device)
+    found.scatter_(-1, by_keys.indices.long(), counted.expand(by_keys.indices.shape))
+    return found.transpose(-1, -2).gather(-1, by_rows.indices.long())
+
+
 def _parted(made: Lists, parts: int) -> Lists:
     """Every tile that is met, named as its parts."""
-    if parts == 1:
-        return made
     part = torch.arange(parts, dtype=torch.int32, device=made.indices.device)
     indices = (made.indices[..., None] * parts + part).flatten(-2)
-    return Lists(indices, made.counts * parts, made.order)
+    places = None if made.places is None else made.places.repeat_interleave(parts, -1)
+    return Lists(indices, made.counts * parts, made.order, places)

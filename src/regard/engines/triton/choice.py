@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import sympy
+
 from ...algebra.errors import EngineError
 from ...algebra.fold import fold
 from ...algebra.intervals import Intervals
@@ -18,6 +20,7 @@ from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, Given, I, J, Read,
 from .functions import GLUON, TRITON
 from .options import Options
 from .passes import Pass, loads
+from .program import Program
 from .templates import decode, launch
 from .templates.common import INTERPRETED
 from .tilings import Tiling
@@ -102,14 +105,22 @@ def traits(the: Pass) -> Any:
         columns=Kind.COLUMN in kinds,
         offsets=Kind.OFFSET in kinds,
         pairs=loads(made) > kinds.count(Kind.OFFSET),
+        curved=_is_curved(made),
     )
 
 
 @lru_cache(maxsize=1024)
+def _is_curved(made: Program) -> bool:
+    """Whether the score is a function of its product that the chip's special units compute."""
+    found = (part for term in made.terms if term.exponent is not None for part in term.exponent.atoms(sympy.Function))
+    return any(not isinstance(part, Read) for part in found)
+
+
+@lru_cache(maxsize=1024)
 def _is_even(mask: Any) -> bool:
-    """Whether rows read about equally many keys: a window, or what tables say; not all keys up to their own."""
+    """Whether rows surely read about equally many keys, as in a window; not all keys up to their own, nor what tables say."""
     if any(isinstance(part, Read | Given) for part in walk(mask)):
-        return True
+        return False
     ends = {I: (FAR, FAR), J: (0, 0), HEAD: (0, FAR), BATCH: (0, FAR), HEADS: (1, FAR), KEYS: (1, FAR), WIDTH: (1, FAR)}
     _sure, possible = fold(mask, Intervals(ends))
     return not possible
@@ -133,15 +144,17 @@ def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     from .hopper import launch_backward as hopper
 
     call = the.launched(GLUON)
-    way = hopper.way(call, traits(the), the.options.memory)
-    if isinstance(way, hopper.Five):
-        tile = hopper.TALL, way.keys.held
-        by_rows = the.lists(*tile, "rows", parts=way.keys.held // hopper.HELD)
-        by_keys = the.lists(*tile, "keys", parts=hopper.TALL // hopper.HELD)
-        dleft, dright, dv, columns = hopper.of_both(call, stats, dy, (by_rows, by_keys), way)
-        return launch.Gradients((dleft,), (dright,), dv, (), columns)
-    by_rows = the.lists(way.rows.held, way.rows.block, "rows")
-    by_keys = the.lists(way.keys.block, way.keys.held, "keys")
-    dleft, rows = hopper.of_rows(call, stats, dy, by_rows, way.rows)
-    dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, way.keys)
+    seen = traits(the)
+    five = hopper.five(call, seen)
+    if five is not None:
+        blocks = the.both_lists(hopper.TALL, five.keys.held, hopper.HELD)
+        pairs = hopper.pairs_at_once(call, blocks, five, the.options.memory)
+        if pairs:
+            dleft, dright, dv, columns = hopper.of_both(call, stats, dy, blocks, five, pairs)
+            return launch.Gradients((dleft,), (dright,), dv, (), columns)
+    for_rows, for_keys = hopper.tilings_of(call, seen)
+    by_rows = the.lists(for_rows.held, for_rows.block, "rows")
+    by_keys = the.lists(for_keys.block, for_keys.held, "keys")
+    dleft, rows = hopper.of_rows(call, stats, dy, by_rows, for_rows)
+    dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, for_keys)
     return launch.Gradients((dleft,), (dright,), dv, rows, columns)

@@ -11,7 +11,6 @@ from typing import Any
 from ...algebra.errors import CallError
 
 TEMPLATES = ("hopper", "triton")
-MEMORY = 2**30
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Options:
     exact: bool = False
     atomics: bool = False
     template: str | None = None
-    memory: int = MEMORY
+    memory: int | None = None
 
     def __str__(self) -> str:
         return f"{int(self.exact)} {int(self.atomics)} {self.template} {self.memory}"
@@ -29,7 +28,8 @@ class Options:
     @classmethod
     def read(cls, text: str) -> Options:
         exact, atomics, template, memory = text.split()
-        return cls(exact == "1", atomics == "1", None if template == "None" else template, int(memory))
+        given = None if template == "None" else template
+        return cls(exact == "1", atomics == "1", given, None if memory == "None" else int(memory))
 
 
 USUAL = Options()
@@ -56,8 +56,9 @@ def fused(
     atomics:  let gradients of tables that are read at any places, as in table("t")[ids[i], ids[j]], be summed in
               whatever order the chip finishes; all other gradients are the same bits every time
     template: "hopper" or "triton", in place of the one that the plan takes
-    memory:   bytes that the backward pass may take for a while (2³⁰ where nothing is said): on Hopper it writes down
-              what two kernels need, for as many heads at a time as fit, in place of making it twice; 0 for none
+    memory:   bytes that the backward pass may take for a while, where nothing is said 1/64 of the chip's: on Hopper
+              it writes down what two kernels need, of as many heads at a time as fit, in place of making it twice;
+              0 for none
     """
     if template is not None and template not in TEMPLATES:
         raise CallError(f"template: one of {', '.join(TEMPLATES)}; got {template!r}")

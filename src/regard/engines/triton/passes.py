@@ -16,7 +16,7 @@ from ..call import Call
 from ..dropout import Dropout
 from ..operators import formula_of
 from ..vectors import is_constant
-from .blocks import Lists, lists
+from .blocks import Lists, both_lists, lists
 from .data import packed
 from .functions import TRITON, jitted
 from .options import Options
@@ -129,10 +129,15 @@ class Pass:
         sizes = width, int(self.v.shape[3]), self.v.element_size()
         return tiling(capability, *sizes, which, loads(self.made), self.made.mask is not None)
 
-    def lists(self, rows: int, columns: int, held: Any, parts: int = 1) -> Lists | None:
-        """The tiles that the mask lets through, named whole or in parts; None where there is no mask."""
-        eager = bool(self.sizes.is_eager)
-        return None if self.made.mask is None else lists(self.call, rows, columns, held, eager, parts)
+    def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
+        """The tiles that the mask lets through; None where there is no mask."""
+        return None if self.made.mask is None else lists(self.call, rows, columns, held, bool(self.sizes.is_eager))
+
+    def both_lists(self, rows: int, columns: int, part: int) -> tuple[Lists | None, Lists | None]:
+        """Those of rows and those of keys, what is met in parts."""
+        if self.made.mask is None:
+            return None, None
+        return both_lists(self.call, rows, columns, part, bool(self.sizes.is_eager))
 
 
 @lru_cache(maxsize=4096)

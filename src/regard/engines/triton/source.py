@@ -22,7 +22,7 @@ import sympy
 from ...algebra.fold import fold
 from ...algebra.formula import Formula
 from ...algebra.laws import Kind
-from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, IsZero, J
+from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, IsZero, J, Pair, Read, symbols
 from ..vectors import is_constant
 from .program import COLUMN_STEP, LOWEST, PSI, ROW_STEP, Program, Pull, psi
 from .writing import Writer
@@ -88,14 +88,16 @@ class _Module:
         self.made, self.integer_tables, self.layout = made, integer_tables, _Layout()
         self.kinds = {symbol: kind for symbol, (kind, _) in made.vectors.items()}
         self.of = {kind: [s for s, found in self.kinds.items() if found == kind] for kind in Kind}
-        names = {symbol: symbol.name for symbol in self.kinds}
+        self.marks = _marks(made.mask)
+        marks = {symbol: read for found in self.marks.values() for read, symbol in found.items()}
+        names = {symbol: symbol.name for symbol in (*self.kinds, *marks)}
         names |= {I: "i", J: "j", HEAD: "h", BATCH: "b", PSI: "psi", LOWEST: 'float("-inf")'}
         names |= {psi(place): f"psi{place}" for place in range(len(made.terms))}
         names |= {ROW_STEP: "((i - anchor) * 1.0)", COLUMN_STEP: "((j - anchor) * 1.0)"}
         names |= {pair: f"product{place}" for place, pair in enumerate(made.products)}
         self.writer = Writer(
             _Sizes(names, self),
-            INTEGERS,
+            INTEGERS | {symbol for symbol, read in marks.items() if read.table in integer_tables},
             frozenset({*self.of[Kind.HEAD], HEADS, KEYS, WIDTH}),
             self._read,
             self._given,
@@ -139,15 +141,21 @@ class _Module:
             p = self.layout.place(str(kind), symbol, 3)
             where = f"data[{p}] + b * data[{p + 1}] + h * data[{p + 2}] + {index}"
             lines.append(f"{symbol.name} = tl.load({where}, mask=inside, other=0.0)")
-        note = f"What depends on b, h and {index} alone."
-        names = [symbol.name for symbol in self.of[kind]]
         if kind == Kind.ROW and self.made.formula.weight.sink is not None:
             p = self.layout.place("row", SINK, 3)
             lines.append(
                 f"sink = tl.load(data[{p}] + b * data[{p + 1}] + h * data[{p + 2}] + r, mask=inside, other=0.0)"
             )
-            names.append("sink")
-        return self._function(name, f"data, head, b, h, {index}, inside", note, _tuple(names), lines)
+        if kind == Kind.ROW and self.marks[kind]:
+            lines.append(f"i = r + tl.load(data[{self.layout.place('start', 'start', 1)}] + b)")
+        lines += [f"{symbol.name} = {fold(read, self.writer).text}" for read, symbol in self.marks[kind].items()]
+        note = f"What depends on b, h and {index} alone."
+        return self._function(name, f"data, head, b, h, {index}, inside", note, _tuple(self._loaded(kind)), lines)
+
+    def _loaded(self, kind: Kind) -> list[Any]:
+        """What stands in the tuple of a kind: the formula's vectors, the sink, and what the mask reads."""
+        sink = [SINK] if kind == Kind.ROW and self.made.formula.weight.sink is not None else []
+        return [*self.of[kind], *sink, *self.marks.get(kind, {}).values()]
 
     # -- the formula --------------------------------------------------------------------------------------------
 
@@ -190,12 +198,13 @@ class _Module:
 
     def _admitted(self) -> str:
         node = sympy.true if self.made.mask is None else self.made.mask
+        node = node.xreplace({read: symbol for found in self.marks.values() for read, symbol in found.items()})
         note = "Whether the mask admits a pair."
         return self._function("admitted", "product, known, at", note, self.writer.write(node))
 
     def _sink(self) -> str:
         """The row vector that the host prepares behind those of the formula."""
-        value = "0.0" if self.made.formula.weight.sink is None else f"row[{len(self.of[Kind.ROW])}]"
+        value = "0.0" if self.made.formula.weight.sink is None else f"row[{self._loaded(Kind.ROW).index(SINK)}]"
         return self._function("sink", "known", "What is added to Z; its log₂ where ψ is exponential.", value)
 
     # -- gradients ----------------------------------------------------------------------------------------------
@@ -277,7 +286,7 @@ class _Module:
         return "".join([f"@jit\ndef {name}({arguments}):\n", *(f"    {line}\n" for line in [f'"""{note}"""', *body])])
 
     def _named(self, body: list[str], kind: Kind, given: set[str]) -> Iterator[str]:
-        for place, symbol in enumerate(self.of[kind]):
+        for place, symbol in enumerate(self._loaded(kind)):
             if not _uses(body, symbol.name):
                 continue
             if kind == Kind.OFFSET:
@@ -306,6 +315,26 @@ def within(index, size):
     """An index of a table, kept within it."""
     return tl.minimum(tl.maximum(index, 0), size - 1).to(tl.int64)
 '''
+
+
+def _marks(mask: Any) -> dict[Kind, dict[Any, Any]]:
+    """What a mask reads of tables for each row alone, and for each column alone: a symbol for each."""
+    found: dict[Kind, dict[Any, Any]] = {Kind.ROW: {}, Kind.COLUMN: {}}
+    for read in () if mask is None else _reads(mask):
+        seen = symbols(read)
+        kind = {(True, False): Kind.ROW, (False, True): Kind.COLUMN}.get((I in seen, J in seen))
+        if kind is not None and not any(isinstance(part, Pair) for part in seen):
+            found[kind].setdefault(read, sympy.Symbol(f"{kind}_mark{len(found[kind])}", real=True))
+    return found
+
+
+def _reads(node: Any) -> Iterator[Read]:
+    """The reads of tables, without those inside another's indices."""
+    if isinstance(node, Read):
+        yield node
+    else:
+        for part in node.args:
+            yield from _reads(part)
 
 
 def _value(place: int, term: Any) -> Any:

@@ -59,7 +59,7 @@ def backward_keys(
     slope,
     out_right,
     out_value,
-    slants,  # dSᵀ, tiles (64, 64) of an array (heads · blocks of keys, blocks of rows, 64, 64), heads from those of pair launch[6] on
+    slants,  # dSᵀ in tiles (64, 64): (heads · blocks of keys, blocks of rows or places of a list, 64, 64)
     stats,  # float32 (B, H, 2, room): backward_common
     sums,  # float32 (B, H, COLUMN_PULLS, n)
     start,  # int64 (B): the position of row 0
@@ -205,17 +205,17 @@ def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: g
         head = F.heads(data, b, h)
         column = F.columns(data, head, b, h, j, j < sizes[3])
         scale = F.product_scales((head, (0.0,), column, data))[0]
-        slot = (b * sizes[0] + h - launch[6] * sizes[1]) * sizes[5] + tile * S.WARPGROUPS + W
+        slot = (b * sizes[0] + h - launch[5] * sizes[1]) * sizes[5] + tile * S.WARPGROUPS + W
         here = (b, h, j, position, head, column, data, scale, sizes[2], sizes[3], slot)
         added = zero_sums(F.COLUMN_PULLS, block_layout(BLOCK))
         for place in range(some):
             block = block_of(named, place, blocks, S.LISTED)
-            numbers = (count + done, count + before)
+            numbers = (count + done, count + before, place)
             dk, dv, added = advance(W, dk, dv, added, block, numbers, sides, ring, here, True, F, S)
             before, done = done, done + 1
         for place in range(some, blocks):
             block = block_of(named, place, blocks, S.LISTED)
-            numbers = (count + done, count + before)
+            numbers = (count + done, count + before, place)
             dk, dv, added = advance(W, dk, dv, added, block, numbers, sides, ring, here, False, F, S)
             before, done = done, done + 1
         put_sums(sums, added, b.to(gl.int64) * sizes[0] + h, sizes[3], first, lines, F.COLUMN_PULLS)
@@ -254,7 +254,7 @@ def advance(
     dv,
     added,
     block,
-    numbers,  # of this block, and of the one before; of a tile's first block its own
+    numbers,  # of this block, and of the one before (of a tile's first block its own), and its place in the list
     sides,
     ring,
     here,
@@ -263,7 +263,7 @@ def advance(
     S: gl.constexpr,
 ):
     """One block of rows. In front of the first one dS is 0 and meets that block's own rows, which stay."""
-    count, before = numbers
+    count, before, place = numbers
     key, value, turns, waiting, slants = sides
     queries, slopes, shifts, spreads, ready, empty = ring
     BLOCK: gl.constexpr = queries.shape[3]
@@ -314,7 +314,7 @@ def advance(
         own = waiting.index(2 * W + count % 2)
         lay_down(own, ds, S)
         if S.KEPT:
-            store_tile(slants, [here[10], block, 0, 0], own)
+            store_tile(slants, [here[10], place if S.LISTED else block, 0, 0], own)
     if S.BEHIND:
         mbarrier.wait(ready.index(stage), parity)  # a branch: so dS is made before dV is awaited (common.py)
         dv = warpgroup_mma_wait(0, deps=(dv_sum,))

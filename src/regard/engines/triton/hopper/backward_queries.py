@@ -22,6 +22,7 @@ def backward_queries(
     slants,  # dSᵀ: backward_keys
     stats,  # float32 (B, H, 2, room): backward_common
     data,
+    places,  # int32, as the indices of the lists: where dS of the tile's rows stands among that of a block of keys
     lists,  # (indices, counts, five strides) of blocks of 64 keys: common.list_of
     order,  # the tiles by falling work
     sizes,  # (H, H / G, N, n, room, blocks of keys of a head in `slants`)
@@ -43,7 +44,7 @@ def backward_queries(
         [
             (gather, (0, ring, room, walk, given, F, S)),
             (gather, (1, ring, room, walk, given, F, S)),
-            (load_slants, (right, slants, ring, walk, F, S)),
+            (load_slants, (right, slants, places, ring, walk, F, S)),
         ],
         [4, 1],
         [S.REGISTERS, S.LOADER],
@@ -51,21 +52,28 @@ def backward_queries(
 
 
 @jit
-def load_slants(right, slants, ring, walk, F: gl.constexpr, S: gl.constexpr):
+def load_slants(right, slants, places, ring, walk, F: gl.constexpr, S: gl.constexpr):
     """The warp that loads: 64 keys and dS of the tile's rows with them, block after block."""
     keys, parts, ready, empty = ring
     lists, order, sizes, launch = walk
     PARTS: gl.constexpr = WARPGROUPS * S.PARTS
     b, h, tile = place_of(0, launch, sizes[0], order, S.LISTED)
     named, _some, blocks = list_of(lists, b, h, tile, sizes[3], LINES, S.LISTED, F.HAS_MASK)
-    slot = (b * sizes[0] + h - launch[6]) * sizes[5]
+    slot = (b * sizes[0] + h - launch[5]) * sizes[5]
+    written, _some, _blocks = list_of(
+        (places, lists[1], lists[2], lists[3], lists[4], lists[5], lists[6]),
+        b, h, tile, sizes[3], LINES, S.LISTED, F.HAS_MASK,
+    )  # fmt: skip
     for place in range(blocks):
         block = block_of(named, place, blocks, S.LISTED)
+        down = tile
+        if S.LISTED:
+            down = gl.load(written + place)
         stage, parity = turn(place, S.STAGES)
         mbarrier.wait(empty.index(stage), parity ^ 1)
         mbarrier.expect(ready.index(stage), right.block_type.nbytes + PARTS * slants.block_type.nbytes)
         for part in gl.static_range(PARTS):
-            at = [slot + block, tile * PARTS + part, 0, 0]
+            at = [slot + block, down * PARTS + part, 0, 0]
             load_tile(slants, at, ready.index(stage), parts.index(stage * PARTS + part))
         load_tile(right, [b, h // sizes[1], block * LINES, 0], ready.index(stage), keys.index(stage))
 

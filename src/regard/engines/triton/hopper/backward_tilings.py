@@ -79,9 +79,10 @@ def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
 def keys_tiling(width: int, wide: int, traits: Traits, *, kept: bool = False) -> BackwardTiling:
     """The tiles of the kernel that holds keys, and keeps dS or not."""
     if kept:
-        return BackwardTiling(64, 3, behind=True, kept=True)
+        turns = traits.exponential and not (traits.curved or traits.masked)
+        return BackwardTiling(64, 3, in_turn=turns, behind=True, kept=True)
     warpgroups = _warpgroups(width, wide, traits)
-    return BackwardTiling(64, 2 if traits.columns or warpgroups == 3 else 3, warpgroups)
+    return BackwardTiling(64, 2 if warpgroups == 3 else 3, warpgroups, behind=traits.exponential and width > 64)
 
 
 def gather_tiling(width: int, wide: int, traits: Traits) -> GatherTiling:

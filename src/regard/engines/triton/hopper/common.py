@@ -136,7 +136,7 @@ def place_of(step, launch, heads, order, LISTED: gl.constexpr):
     """(b, h, tile) of this program's step-th round.
 
     launch = (programs, rounds, programs of a section, pairs (b, h) of a section, tiles in the order of a batch, the
-    first pair, the pair whose dS stands first where it is kept). One section after another, so that the keys of its pairs stay in the cache; within it the tiles with
+    first pair). One section after another, so that the keys of its pairs stay in the cache; within it the tiles with
     most work first.
     """
     programs, together = launch[2], launch[3]

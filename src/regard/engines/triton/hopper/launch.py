@@ -142,7 +142,7 @@ def _launch(call: Any, lists: Any | None, tiles: Tiling) -> tuple[int, tuple[int
         together = _divisor(pairs, max(1, CACHED // held) * (heads // int(call.v.shape[1])))
     programs = pairs * count
     launched = min(programs, _processors(call.v.device)) if tiles.persistent else programs
-    return launched, (programs, -(-programs // launched), together * count, together, ordered(lists), 0, 0)
+    return launched, (programs, -(-programs // launched), together * count, together, ordered(lists), 0)
 
 
 def ordered(lists: Any | None) -> int:

@@ -9,8 +9,7 @@ stats: templates.launch.row_stats. The gradients have the order of axes in memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,6 +27,7 @@ from .launch import CACHED, descriptor, padded, unaligned
 from .tilings import Traits
 
 TALL = 128  # rows of a tile of dS that is written and read whole
+SHARE = 64  # of the chip's memory, one part may hold dS
 
 
 def refusal(call: Any) -> str | None:
@@ -42,57 +42,45 @@ def refusal(call: Any) -> str | None:
 # -- two ways back ---------------------------------------------------------------------------------------------
 
 
+def tilings_of(call: Any, traits: Traits) -> tuple[BackwardTiling, BackwardTiling]:
+    """Seven products: the tiles of the kernel that holds rows, and of the one that holds keys; each makes dS."""
+    return rows_tiling(*_widths(call), traits), keys_tiling(*_widths(call), traits)
+
+
 @dataclass(frozen=True)
 class Five:
-    """Five products: the kernel that holds keys keeps dS of some pairs (b, g) at a time, and another makes dq of it."""
+    """Five products: the tiles of the kernel that holds keys and keeps dS, and of the one that makes dq of it."""
 
     keys: BackwardTiling
     queries: GatherTiling
-    pairs: int
 
 
-@dataclass(frozen=True)
-class Seven:
-    """Seven products: each kernel makes dS for itself, and nothing is kept."""
-
-    rows: BackwardTiling
-    keys: BackwardTiling
-
-
-def way(call: Any, traits: Traits, memory: int) -> Five | Seven:
-    """How to go back, if dS may take so many bytes between two kernels."""
-    widths, pulls = _widths(call), _pulls(call, "ROW_PULLS")
-    keys = keys_tiling(*widths, traits, kept=True)
-    most = memory // _Slants.of(call, keys).bytes
-    if pulls or most == 0 or not is_kept(*widths, traits):
-        return Seven(rows_tiling(*widths, traits), keys_tiling(*widths, traits))
-    return Five(keys, gather_tiling(*widths, traits), _even(_groups(call), max(1, most // 2)))
+def five(call: Any, traits: Traits) -> Five | None:
+    """Tiles for dS that is made once; None where making it twice is faster, or rows need sums of their own."""
+    widths = _widths(call)
+    if _pulls(call, "ROW_PULLS") or not is_kept(*widths, traits):
+        return None
+    return Five(keys_tiling(*widths, traits, kept=True), gather_tiling(*widths, traits))
 
 
-@dataclass(frozen=True)
-class _Slants:
-    """dS of one pair (b, g): blocks of 64 keys and of 64 rows, for each head of the group."""
-
-    group: int
-    across: int
-    down: int
-    bytes: int
-
-    @classmethod
-    def of(cls, call: Any, tiles: BackwardTiling) -> _Slants:
-        across = -(-int(call.v.shape[2]) // tiles.held) * tiles.warpgroups
-        down = -(-call.shape[2] // (2 * TALL)) * (2 * TALL // HELD)  # whole tiles of either GatherTiling
-        size = call.group * across * down * HELD * HELD * call.lefts[0].element_size()
-        return cls(call.group, across, down, max(size, 1))
-
-    def room(self, pairs: int, like: Any) -> Any:
-        shape = pairs * self.group * self.across, self.down, HELD, HELD
-        return torch.empty(shape, dtype=like.dtype, device=like.device)
+def pairs_at_once(call: Any, lists: tuple[Any, Any], way: Five, memory: int | None) -> int:
+    """Of how many pairs (b, g) dS is kept at a time in so many bytes, in parts of about one size; 0: not of one."""
+    bytes_ = math.prod(_slants(call, lists[1], way)) * HELD * HELD * call.lefts[0].element_size()
+    room = _usual_memory(call.v.device) if memory is None else memory
+    most, pairs = room // max(bytes_, 1), _groups(call)
+    return 0 if most == 0 else -(-pairs // -(-pairs // most))
 
 
-def _even(number: int, most: int) -> int:
-    """How many of some things are done at a time, at most `most`, so that all parts are about equal."""
-    return -(-number // -(-number // most))
+def _slants(call: Any, by_keys: Any | None, way: Five) -> tuple[int, int, int]:
+    """Of dS of one pair (b, g): heads, blocks of 64 keys, and of 64 rows, all of them or as many as the lists name."""
+    across = -(-int(call.v.shape[2]) // way.keys.held) * way.keys.warpgroups
+    down = -(-call.shape[2] // way.queries.held) * (way.queries.held // HELD)
+    return call.group, across, down if by_keys is None else int(by_keys.indices.shape[3])
+
+
+@lru_cache
+def _usual_memory(device: Any) -> int:
+    return int(torch.cuda.get_device_properties(device).total_memory) // SHARE
 
 
 # -- the kernels -----------------------------------------------------------------------------------------------
@@ -116,66 +104,30 @@ def of_keys(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: Bac
     return dk, dv, columns
 
 
-def of_both(call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five) -> tuple[Any, Any, Any, Any]:
+def of_both(
+    call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five, pairs: int
+) -> tuple[Any, Any, Any, Any]:
     """dq, dk, dv, and what is pulled to columns.
 
-    lists: blocks.Lists of TALL rows × way.keys.held keys, in parts of 64, for each tile of rows and for each of keys
+    lists: blocks.both_lists of TALL rows × way.keys.held keys, in parts of 64
+    pairs: so many (b, g) at a time
     """
-    slants, dq = _Slants.of(call, way.keys), room_like(call.lefts[0])
-    kept = slants.room(2 * way.pairs, call.lefts[0])
-    dk, dv, columns, keys = _keys(call, stats, dy, lists[1], way.keys, kept, slants.across)
+    (group, across, down), dq = _slants(call, lists[1], way), room_like(call.lefts[0])
+    kept = dq.new_empty((min(pairs, _groups(call)) * group * across, down, HELD, HELD))
+    dk, dv, columns, keys = _keys(call, stats, dy, lists[1], way.keys, kept, across)
+    places = call.start if lists[0] is None else lists[0].places.contiguous()
     arguments = (
         descriptor(call.rights[0], HELD), descriptor(dq, HELD), descriptor(kept, HELD),
-        call.start if stats is None else stats, call.data or (0,),
+        call.start if stats is None else stats, call.data or (0,), places,
     )  # fmt: skip
-    sizes, (_, heads, rows) = _sizes(call, stats, slants.across), call.shape
-    queries = _job(
-        backward_queries, call, arguments, lists[0], sizes, way.queries, rows, _size(heads, call.rights[0])
-    )
-    with Side(call.v.device) as side:
-        for number, first in enumerate(range(0, _groups(call), way.pairs)):
-            pairs, base = min(way.pairs, _groups(call) - first), first - number % 2 * way.pairs
-            side.await_place(number % 2)
-            keys.run(first, pairs, base)
-            with side.beside(number % 2):
-                queries.run(first * call.group, pairs * call.group, base * call.group)
+    sizes, (_, heads, rows) = _sizes(call, stats, across), call.shape
+    met = _size(heads, call.rights[0])
+    queries = _job(backward_queries, call, arguments, lists[0], sizes, way.queries, rows, met)
+    for first in range(0, _groups(call), pairs):
+        count = min(pairs, _groups(call) - first)
+        keys.run(first, count)
+        queries.run(first * group, count * group)
     return dq, dk, dv, columns
-
-
-class Side:
-    """A second stream of the device, in which dq is made while the next dS is."""
-
-    def __init__(self, device: Any) -> None:
-        self.stream = _second(device) if device.type == "cuda" else None
-        self.left: dict[int, Any] = {}
-
-    def __enter__(self) -> Side:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.stream is not None:
-            torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
-
-    def await_place(self, place: int) -> None:
-        """Wait until what stood in a place has been read."""
-        if place in self.left:
-            torch.cuda.current_stream(self.stream.device).wait_event(self.left[place])
-
-    @contextmanager
-    def beside(self, place: int) -> Iterator[None]:
-        """What is started within begins when all before it has ended, and what comes after does not wait for it."""
-        if self.stream is None:
-            yield
-            return
-        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
-        with torch.cuda.stream(self.stream):
-            yield
-            self.left[place] = self.stream.record_event()
-
-
-@lru_cache
-def _second(device: Any) -> Any:
-    return torch.cuda.Stream(device, priority=-1)
 
 
 def _keys(
@@ -210,12 +162,12 @@ class _Job:
     ordered: int
     programs: int | None  # that are launched, at most
 
-    def run(self, first: int, pairs: int, base: int = 0) -> None:
-        """One program for each tile of what is held, or fewer that take tiles in turn; `base`: whose dS stands first."""
+    def run(self, first: int, pairs: int) -> None:
+        """One program for each tile of what is held, or fewer that take tiles in turn."""
         together, programs = launch._divisor(pairs, self.together), pairs * self.tiles
         launched = programs if self.programs is None else min(programs, self.programs)
         rounds = -(-programs // launched)
-        where = programs, rounds, together * self.tiles, together, self.ordered, first, base
+        where = programs, rounds, together * self.tiles, together, self.ordered, first
         start(self.kernel, (launched,), *self.arguments, where, *self.constants, **self.options)
 
 

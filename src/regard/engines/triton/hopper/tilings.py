@@ -56,6 +56,7 @@ class Traits:
     columns: bool = False  # they load vectors of columns
     offsets: bool = False  # or of i − j
     pairs: bool = False  # or a number for each pair
+    curved: bool = False  # the score itself takes special functions
 
 
 def tiling(width: int, wide: int, traits: Traits) -> Tiling:
