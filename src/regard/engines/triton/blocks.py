@@ -37,6 +37,7 @@ class Lists:
     counts: Any  # int32 (B or 1, H or 1, T, 2): some, total
     order: Any  # int32 (B or 1, T)
     places: Any = None  # int32, as the indices: where the held tile stands in the list of the one that it meets
+    inverse: Any = None  # int32 (B or 1, H or 1, T, tiles of the other side): their place in the list; −1 in none
 
 
 def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool = False) -> Lists:
@@ -49,7 +50,7 @@ def lists(call: Call, rows: int, columns: int, held: Held = "rows", keep: bool =
 
 
 def both_lists(call: Call, rows: int, columns: int, part: int, keep: bool = False) -> tuple[Lists, Lists]:
-    """The lists of row tiles, with their places, and of key tiles: what is met is named in parts of `part` each."""
+    """The lists of row tiles, with their places, and of key tiles, with the inverse: what is met is named in parts."""
     by_rows, by_keys = _lists(call, _Asked(rows, columns, "both", part), keep)
     return by_rows, by_keys
 
@@ -136,7 +137,7 @@ def _fixed(formula: Formula, looks: Looks, asked: _Asked, device: Any) -> tuple[
 
 
 def _moved(made: Lists, device: Any) -> Lists:
-    parts = (made.indices, made.counts, made.order, made.places)
+    parts = (made.indices, made.counts, made.order, made.places, made.inverse)
     return Lists(*(None if part is None else part.to(device) for part in parts))
 
 
@@ -167,8 +168,10 @@ def _made(call: Call, asked: _Asked, *, short: bool = False) -> tuple[Lists, ...
     if asked.held != "both":
         return (cut(_listed(*_admitted(tiles, asked.held))),)
     by_rows, by_keys = (cut(_listed(*_admitted(tiles, held))) for held in HELD)
-    placed = replace(by_rows, places=_places(by_rows, by_keys))
-    return _parted(placed, asked.columns // asked.part), _parted(by_keys, asked.rows // asked.part)
+    inverse = _inverse(by_keys, int(by_rows.indices.shape[2]))
+    by_rows = replace(by_rows, places=inverse.transpose(-1, -2).gather(-1, by_rows.indices.long()))
+    by_keys = replace(by_keys, inverse=inverse)
+    return _parted(by_rows, asked.columns // asked.part), _parted(by_keys, asked.rows // asked.part)
 
 
 def _same(made: Lists) -> Lists:
@@ -205,14 +208,12 @@ def _listed(sure: Any, possible: Any) -> Lists:
     return Lists(kind.argsort(dim=-1, stable=True).to(torch.int32), counts, order)
 
 
-def _places(by_rows: Lists, by_keys: Lists) -> Any:
-    """For every tile that a tile of rows meets, where these rows stand in its list."""
-    batch, heads, across, width = by_keys.indices.shape
-    down = by_rows.indices.shape[2]
-    counted = torch.arange(width, dtype=torch.int32, device=by_keys.indices.device)
-    found = torch.zeros((batch, heads, across, down), dtype=torch.int32, device=by_keys.indices.device)
-    found.scatter_(-1, by_keys.indices.long(), counted.expand(by_keys.indices.shape))
-    return found.transpose(-1, -2).gather(-1, by_rows.indices.long())
+def _inverse(made: Lists, tiles: int) -> Any:
+    """Where each tile that could be met stands in a list; those behind its end in none."""
+    indices = made.indices
+    place = torch.arange(indices.shape[-1], dtype=torch.int32, device=indices.device).expand(indices.shape)
+    place = torch.where(place < made.counts[..., 1:], place, -1)
+    return indices.new_full((*indices.shape[:3], tiles), -1).scatter_(-1, indices.long(), place)
 
 
 def _parted(made: Lists, parts: int) -> Lists:
@@ -220,4 +221,4 @@ def _parted(made: Lists, parts: int) -> Lists:
     part = torch.arange(parts, dtype=torch.int32, device=made.indices.device)
     indices = (made.indices[..., None] * parts + part).flatten(-2)
     places = None if made.places is None else made.places.repeat_interleave(parts, -1)
-    return Lists(indices, made.counts * parts, made.order, places)
+    return Lists(indices, made.counts * parts, made.order, places, made.inverse)

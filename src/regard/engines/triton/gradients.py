@@ -17,6 +17,7 @@ from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, I, J, Read
 from ..reading import Reading
 from ..vectors import constant
+from .choice import offsets_of
 from .choice import pull as pulled
 from .passes import Pass
 from .program import LN2, Pull
@@ -36,10 +37,12 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     with together((the.launched().formula, the.v.dtype, the.options, *(x.shape[3] for x in (*the.rights, the.v)))):
         stats = launch.row_stats(the.launched(), *done, dy, dtotal)
         found = pulled(the, stats, dy)
-        offsets, tables = _offsets(the, stats, dy), _tables(the, stats, dy)
+        offsets = {} if found.diagonals is not None else _offsets(the, stats, dy)
+        tables = _tables(the, stats, dy)
     pulls = (*the.text.pulls["rows"], *the.text.pulls["columns"])
     sums: Sums = {p.leaf: (p, x) for p, x in zip(pulls, (*found.rows, *found.columns), strict=True)}
     sums |= {leaf: (pull, parts.sum((1, 2))) for leaf, (pull, parts) in offsets.items()}
+    sums |= {} if found.diagonals is None else _of_diagonals(the, found.diagonals.sum(2))
     by_table: dict[str, Any] = {}
     for name, gradient in tables:
         by_table[name] = by_table[name] + gradient if name in by_table else gradient
@@ -94,6 +97,12 @@ def fitted(found: Any, like: Any) -> Any:
 
 
 # -- what varies with i and j ----------------------------------------------------------------------------------
+
+
+def _of_diagonals(the: Pass, diagonals: Any) -> Sums:
+    """Sums over all pairs with one i − j, (H, length), of those of dS, (B, H, length)."""
+    pulls = zip(offsets_of(the.made, the.text), the.text.pulls["offsets"], strict=True)
+    return {pull.leaf: (pull, (diagonals * _scale(the, share)).sum(0)) for share, pull in pulls}
 
 
 def _offsets(the: Pass, stats: Any, dy: Any) -> Sums:

@@ -2,7 +2,7 @@
 
 of_rows(call, stats, dy, lists, tiles)   → dq (B, H, N, D), sums of row terms (B, H, N)
 of_keys(call, stats, dy, lists, tiles)   → dk (B, G, n, D), dv (B, G, n, E), sums of column terms (B, H, n)
-of_both(call, stats, dy, lists, way)     → dq, dk, dv, sums of column terms: dS is made once, and kept in between
+of_both(call, stats, dy, lists, …)       → dq, dk, dv, sums of column terms and of i − j: dS is made once, and kept
 
 stats: templates.launch.row_stats. The gradients have the order of axes in memory of what they belong to.
 """
@@ -18,6 +18,7 @@ import torch
 
 from ..starting import start
 from ..templates.common import Constants
+from ..templates.tables import sum_bands
 from . import launch
 from .backward_keys import backward_keys
 from .backward_queries import backward_queries
@@ -105,12 +106,13 @@ def of_keys(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: Bac
 
 
 def of_both(
-    call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five, pairs: int
-) -> tuple[Any, Any, Any, Any]:
-    """dq, dk, dv, and what is pulled to columns.
+    call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five, pairs: int, offsets: tuple[int, int] | None
+) -> tuple[Any, Any, Any, Any, Any]:
+    """dq, dk, dv, what is pulled to columns, and the sums of dS over i − j, (B, H, length), where they are asked for.
 
-    lists: blocks.both_lists of TALL rows × way.keys.held keys, in parts of 64
-    pairs: so many (b, g) at a time
+    lists:   blocks.both_lists of TALL rows × way.keys.held keys, in parts of 64
+    pairs:   so many (b, g) at a time
+    offsets: the highest i − j, and the length
     """
     (group, across, down), dq = _slants(call, lists[1], way), room_like(call.lefts[0])
     kept = dq.new_empty((min(pairs, _groups(call)) * group * across, down, HELD, HELD))
@@ -123,11 +125,15 @@ def of_both(
     sizes, (_, heads, rows) = _sizes(call, stats, across), call.shape
     met = _size(heads, call.rights[0])
     queries = _job(backward_queries, call, arguments, lists[0], sizes, way.queries, rows, met)
+    diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dq.device)
     for first in range(0, _groups(call), pairs):
         count = min(pairs, _groups(call) - first)
         keys.run(first, count)
         queries.run(first * group, count * group)
-    return dq, dk, dv, columns
+        if offsets is not None:
+            heads_here, tile = range(first * group, (first + count) * group), (TALL, way.keys.held)
+            sum_bands(call, kept, across, lists[1], tile, heads_here, offsets[0], diagonals)
+    return dq, dk, dv, columns, diagonals
 
 
 def _keys(

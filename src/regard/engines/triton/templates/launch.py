@@ -68,6 +68,7 @@ class Gradients:
     v: Any
     rows: tuple[Any, ...]
     columns: tuple[Any, ...]
+    diagonals: Any | None = None  # Σ dS over i − j, (B, H, 2, length), where dS was kept
 
 
 # -- the passes ------------------------------------------------------------------------------------------------
