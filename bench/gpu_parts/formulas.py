@@ -54,7 +54,11 @@ Mod = Callable[[Any, Any, Any, Any, Any], Any]
 
 @dataclass(frozen=True)
 class Formula:
-    """One formula. `flex` gives q, k, score_mod and scale; `mask_mod` the mask, given the tables."""
+    """One formula. `flex` gives q, k, score_mod and scale; `mask_mod` the mask, given the tables.
+
+    before: what FlexAttention's score_mod reads beside the tables, compiled by itself
+    fitted: kernel_options without which FlexAttention's own choice does not fit into the chip
+    """
 
     regard: Any
     score: Score
@@ -66,6 +70,8 @@ class Formula:
     is_causal: bool = False  # what PyTorch's kernels are told
     exact: bool = False  # whether PyTorch's kernels compute this formula; if not, they are a yardstick
     spread: Callable[[int], float] = lambda width: 1.0  # the size of q and k, so that scores are near 1
+    before: Callable[[Any], dict[str, Any]] | None = None
+    fitted: dict[str, Any] | None = None
 
 
 def plain(formula: Formula, pairs: Pairs, v: Any) -> Any:
@@ -93,9 +99,13 @@ def _alibi_both(q: Any, k: Any, x: dict[str, Any]) -> Any:
     return q, k, lambda s, b, h, i, j: s - slopes[h] * (i - j).abs(), None
 
 
-def _euclidean(q: Any, k: Any, x: dict[str, Any]) -> Any:  # noqa: ARG001 - one signature for all
+def _norms(k: Any) -> dict[str, Any]:
+    return {"norms": k.float().square().sum(-1) / 2}
+
+
+def _euclidean(q: Any, k: Any, x: dict[str, Any]) -> Any:
     """−‖q − k‖² / 2 without the row's term, which softmax cancels: the best that can be said."""
-    norms = k.float().square().sum(-1) / 2
+    norms = x["norms"]
     return q, k, lambda s, b, h, i, j: s - norms[b, h, j], 1.0
 
 
@@ -167,12 +177,15 @@ def formulas(window: int) -> dict[str, Formula]:
             lambda p: p.scaled - p.x["slopes"] * (p.i - p.j).abs(),
             _alibi_both,
         ),
-        "euclidean": Formula(rg.Attention(-sqdist / 2), _distance, _euclidean, spread=lambda width: width**-0.25),
+        "euclidean": Formula(
+            rg.Attention(-sqdist / 2), _distance, _euclidean, spread=lambda width: width**-0.25, before=_norms
+        ),
         "relative": Formula(
             rg.Attention(scaled + table("bias")[h, i - j + n - 1]),
             lambda p: p.scaled + p.x["bias"][:, p.i - p.j + p.k.shape[-2] - 1],
             _relative,
             tables=("bias",),
+            fitted={"bwd_num_stages": 2},
         ),
         "soft_cap": Formula(
             rg.Attention(CAP * tanh(scaled / CAP)), lambda p: CAP * torch.tanh(p.scaled / CAP), _soft_cap

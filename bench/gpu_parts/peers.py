@@ -110,10 +110,20 @@ def _flex(formula: Formula, arrays: Arrays, here: Here) -> Runner:
 
     def attend(q: Any, k: Any, v: Any, x: dict[str, Any]) -> Any:
         q, k, mod, scale = modified(q, k, x)
-        return flex_attention(q, k, v, score_mod=mod, block_mask=blocks, scale=scale, enable_gqa=grouped)
+        return flex_attention(
+            q, k, v, score_mod=mod, block_mask=blocks, scale=scale, enable_gqa=grouped, kernel_options=formula.fitted
+        )
 
-    run = attend if here.rehearsal else torch.compile(attend, dynamic=False, fullgraph=True)
-    return Runner(lambda: run(arrays.q, arrays.k, arrays.v, arrays.x), _leaves(formula, arrays))
+    def compiled(function: Any) -> Any:
+        return function if here.rehearsal else torch.compile(function, dynamic=False, fullgraph=True)
+
+    run, before = compiled(attend), None if formula.before is None else compiled(formula.before)
+
+    def call() -> Any:
+        read = arrays.x if before is None else arrays.x | before(arrays.k)
+        return run(arrays.q, arrays.k, arrays.v, read)
+
+    return Runner(call, _leaves(formula, arrays))
 
 
 def _eager(formula: Formula, arrays: Arrays, direction: str, here: Here, *, compiled: bool) -> Runner:

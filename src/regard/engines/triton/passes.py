@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -93,12 +93,18 @@ class Pass:
 
     def launched(self, head: str = TRITON) -> launch.Call:
         """The call as the host's side of the kernels sees it, its functions jitted for Triton or for Gluon."""
+        if head != TRITON:
+            return replace(self._launched, formula=constants(self.made, self.text, head))
+        return self._launched
+
+    @cached_property
+    def _launched(self) -> launch.Call:
         sizes, drop = self.sizes, None
         if self.seed is not None:
             dropout = Dropout(self.p, self.seed)
             drop = launch.Drop(self.seed.reshape(1).long(), dropout.threshold, dropout.scale)
         return launch.Call(
-            constants(self.made, self.text, head), self.lefts, self.rights, self.v,
+            constants(self.made, self.text, TRITON), self.lefts, self.rights, self.v,
             (sizes.batch, sizes.heads, sizes.queries), self.start, self._data, precision(), drop,
             exact=self.v.dtype == torch.float32,
         )  # fmt: skip
