@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
 from ...algebra.fold import fold
@@ -46,6 +47,7 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     by_table: dict[str, Any] = {}
     for name, gradient in tables:
         by_table[name] = by_table[name] + gradient if name in by_table else gradient
+    sums |= {symbol: _of_stretch(the, symbol, found) for symbol in the.stretching & the.wanted}
     vectors = [_of_vector(the, symbol, sums, whole_of(total), stats) for symbol in the.vectors if symbol in the.wanted]
     read = [by_table.get(name, torch.zeros_like(x)) for name, x in the.tables.items() if name in the.wanted]
     return [*found.lefts, *found.rights, found.v, *vectors, *read]
@@ -67,6 +69,14 @@ def _of_vector(the: Pass, symbol: Any, sums: Sums, total: Any, stats: Any) -> An
     pull, found = sums[symbol]
     found = found * _scale(the, pull)
     return fitted(found.sum(2, keepdim=True) if the.made.vectors[symbol][0] == Kind.HEAD else found, like)
+
+
+def _of_stretch(the: Pass, symbol: Any, found: launch.Gradients) -> tuple[Pull, Any]:
+    """Σ_j G_ij (q_i · k_j) / a_i = q_i · dq_i / a_i, and the same for keys; 0 for vectors of length 0."""
+    sides = (the.lefts[0], found.lefts[0]), (the.rights[0], found.rights[0])
+    x, dx = sides[the.made.vectors[symbol][0] == Kind.COLUMN]
+    along, a = (x.float() * dx.float()).sum(-1), the.vectors[symbol]
+    return Pull(symbol, sympy.S.One, sympy.S.One), torch.where(a == 0, 0.0, along / torch.where(a == 0, 1.0, a))
 
 
 def _of_sink(the: Pass, sink: Any, total: Any, stats: Any) -> Any:

@@ -88,8 +88,14 @@ class Pass:
         whole = frozenset(name for name, table in self.tables.items() if not table.is_floating_point())
         exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
-        vectors = tuple(symbol for symbol in self.made.vectors if symbol in self.wanted)
-        return written(self.made, whole, Wanted(vectors, reads), exact)
+        vectors = (symbol for symbol in self.made.vectors if symbol in self.wanted and symbol not in self.stretching)
+        return written(self.made, whole, Wanted(tuple(vectors), reads), exact)
+
+    @cached_property
+    def stretching(self) -> frozenset[Any]:
+        """The vectors whose gradients come of dq and dk, without sums of their own; of keys, where no heads share them."""
+        shares = int(self.v.shape[1]) != self.sizes.heads
+        return frozenset(s for s in _stretching(self.made) if not (shares and self.made.vectors[s][0] == Kind.COLUMN))
 
     def launched(self, head: str = TRITON) -> launch.Call:
         """The call as the host's side of the kernels sees it, its functions jitted for Triton or for Gluon."""
@@ -161,6 +167,11 @@ def vector_symbols(made: Program) -> tuple[Any, ...]:
     """The vectors that are tensors, in the order in which operators take them: the sink last."""
     found = (s for s, (kind, node) in made.vectors.items() if not (kind == Kind.HEAD and is_constant(node)))
     return (*found, *([] if made.formula.weight.sink is None else [SINK]))
+
+
+@lru_cache(maxsize=1024)
+def _stretching(made: Program) -> tuple[Any, ...]:
+    return tuple(symbol for symbol in made.vectors if made.stretches(symbol))
 
 
 @lru_cache(maxsize=1024)

@@ -99,6 +99,16 @@ class Program:
         scale, block = self._split(total)
         return None if total == 0 else Pull(leaf, scale, block)
 
+    def stretches(self, leaf: Any) -> bool:
+        """Whether a vector is 1/‖q‖ or 1/‖k‖ and meets the one product as its factor: then a ∂ψ/∂a = p ∂ψ/∂p."""
+        if len(self.products) != 1 or self.vectors[leaf][1] not in LENGTHS.values():
+            return False
+        (product,) = self.products
+        own, other = self.pull(leaf), self.pull(product)
+        if own is None or other is None:
+            return False
+        return bool(sympy.expand(own.scale * own.block * leaf - other.scale * other.block * product) == 0)
+
     def _split(self, node: Any) -> tuple[Any, Any]:
         """node = one number a head · the rest."""
         heads = {symbol for symbol, (kind, _) in self.vectors.items() if kind == Kind.HEAD}
