@@ -48,6 +48,7 @@ FORMULAS: dict[str, rg.Attention] = {
     "sigmoid": rg.Attention(weight=sigmoid, score=SCORE - log(n)),
     "ReLU": rg.Attention(weight=lambda s: relu(s) / n),
     "relative": rg.Attention(score=SCORE + table("bias")[rg.h, rg.i - rg.j + 65536]),
+    "cosine": rg.Attention(score=8 * rg.cosine),
     "window": rg.Attention(mask=window(WINDOW) & causal),
     "documents": rg.Attention(mask=documents("ids")),
 }

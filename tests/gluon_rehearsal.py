@@ -242,7 +242,8 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 def _modules() -> dict[str, types.ModuleType]:
     words: dict[str, Any] = {
         "constexpr": _same, "allocate_shared_memory": allocate, "load": load, "store": store, "where": _where,
-        "NVMMADistributedLayout": _same, "DotOperandLayout": _same, "SliceLayout": _same,
+        "NVMMADistributedLayout": _same, "DotOperandLayout": _same, "SliceLayout": _same, "BlockedLayout": _same,
+        "SwizzledSharedLayout": _same, "NVMMASharedLayout": types.SimpleNamespace(get_default_for=_same),
         "arange": lambda start, end, layout=None: torch.arange(start, end, dtype=torch.int32),
         "full": lambda shape, value, dtype, layout=None: torch.full(shape, value, dtype=dtype),
         "zeros": lambda shape, dtype, layout=None: torch.zeros(shape, dtype=dtype),

@@ -122,6 +122,16 @@ def same_document(product, known, at):
 
 
 @gluon.jit
+def column_table(data, head, b, h, j, inside):
+    return (tl.load(data[1] + j % (2 * data[6] + 1), mask=inside, other=0.0),)
+
+
+@gluon.jit
+def with_column(product, known, at):
+    return product[0] + known[2][0]
+
+
+@gluon.jit
 def sink(known):
     return known[0][0] * 1.442695
 
@@ -141,7 +151,9 @@ SOFTMAX = {
     "HAS_SINK": False,
     "COVERED": True,
     "USES_J": False,
+    "STAGED": 0,
 }
+COLUMN = {"columns": column_table, "height": with_column, "USES_J": True, "STAGED": 1}
 MASKED = {"HAS_MASK": True}
 EACH = {"EXPONENTIAL": False, "SHARED": False, "COVERED": False}
 FORMULAS = {
@@ -154,12 +166,15 @@ FORMULAS = {
     "relu": SOFTMAX | EACH | {"weight": relu},
     "shared relu": SOFTMAX | EACH | MASKED | {"weight": relu, "SHARED": True},
     "relative": SOFTMAX | {"height": relative, "unit": one, "weight": plain_power, "USES_J": True},
+    "column table": SOFTMAX | COLUMN,
+    "causal column table": SOFTMAX | MASKED | COLUMN,
     "documents": SOFTMAX | MASKED | {"rows": row_documents, "columns": column_documents, "admitted": same_document},
 }
 
 
-UNEVEN = ("causal", "sink", "alibi")
-LOADS = {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
+UNEVEN = ("causal", "sink", "alibi", "causal column table")
+LOADS = {name: {"uses_j": True, "columns": True} for name in ("column table", "causal column table")}
+LOADS |= {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
 
 
 def traits(formula):

@@ -143,6 +143,8 @@ class Call:
         c = 0.12751743
         if self.formula in ("softmax", "causal", "sink", "documents"):
             return torch.exp2(s * c)
+        if "column table" in self.formula:
+            return torch.exp2((s + self.table.double()[j % (2 * REACH + 1)]) * c)
         if self.formula == "alibi":
             anchor = i - torch.arange(self.rows)[:, None] % 128
             return torch.exp2((s + slopes * (j - anchor)) * c)
@@ -196,7 +198,7 @@ def test_rows_that_read_nothing_are_zero_and_no_barrier_hangs(formula):
     assert bool((call.run(32)[0][0, :, :128] == 0).all())
 
 
-@pytest.mark.parametrize("formula", ["softmax", "causal", "relu"])
+@pytest.mark.parametrize("formula", ["softmax", "causal", "relu", "causal column table"])
 def test_three_warpgroups_turns_and_few_programs_change_nothing(formula):
     call = Call(formula, (2, 2, 1, 300, 170), (16, 16))
     usual = call.run(32)

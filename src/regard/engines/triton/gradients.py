@@ -75,7 +75,7 @@ def _of_stretch(the: Pass, symbol: Any, found: launch.Gradients) -> tuple[Pull, 
     """Σ_j G_ij (q_i · k_j) / a_i = q_i · dq_i / a_i, and the same for keys; 0 for vectors of length 0."""
     sides = (the.lefts[0], found.lefts[0]), (the.rights[0], found.rights[0])
     x, dx = sides[the.made.vectors[symbol][0] == Kind.COLUMN]
-    along, a = (x.float() * dx.float()).sum(-1), the.vectors[symbol]
+    along, a = launch.row_products(x, dx), the.vectors[symbol]
     return Pull(symbol, sympy.S.One, sympy.S.One), torch.where(a == 0, 0.0, along / torch.where(a == 0, 1.0, a))
 
 

@@ -189,6 +189,7 @@ def constants(made: Program, text: Written, head: str) -> Constants:
         ROW_PULLS=len(text.pulls["rows"]),
         COLUMN_PULLS=len(text.pulls["columns"]),
         USES_J=text.uses_j,
+        STAGED=text.staged,
     )
 
 

@@ -62,6 +62,7 @@ class Written:
     slots: tuple[Slot, ...]
     pulls: dict[str, tuple[Pull, ...]]
     uses_j: bool  # whether a block that is admitted whole needs to know its keys
+    staged: int  # how many vectors of columns there are, if all that is known of columns are such vectors
 
 
 @dataclass
@@ -117,7 +118,8 @@ class _Module:
             or bool(self.of[Kind.COLUMN] or self.of[Kind.OFFSET])
             or any(part in node.free_symbols for node in self._bodies() for part in (ROW_STEP, COLUMN_STEP))
         )
-        return Written(self.made.formula, text, tuple(self.layout.slots.values()), self.pulls, uses_j)
+        staged = 0 if self.marks[Kind.COLUMN] else len(self.of[Kind.COLUMN])
+        return Written(self.made.formula, text, tuple(self.layout.slots.values()), self.pulls, uses_j, staged)
 
     def _bodies(self) -> list[Any]:
         return [node for term in self.made.terms for node in (term.r, term.exponent) if node is not None]

@@ -6,6 +6,9 @@
 The products of one block run under the weights of another: S_(t+1) and P_t V_t are issued together, the weights of
 block t+1 are made as soon as S_(t+1) is there, and P goes into its product from the registers where it was made.
 
+Vectors of columns alone (F.STAGED of them) are laid beside a block by the warp that loads, so that no register holds them
+while products are awaited.
+
 F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, IN_TURN, OWN_OUT (tilings.Tiling).
 """
 
@@ -28,8 +31,10 @@ from .common import (
     release_block,
     rounds_of,
     take_turn,
+    turn,
 )
 from .names import (
+    all_threads,
     fence_async_shared,
     gl,
     jit,
@@ -55,7 +60,7 @@ def forward(
     lists,  # (indices, counts, five strides): common.list_of
     order,  # the tiles by falling work
     sizes,  # (H, H / G, N_q, n)
-    launch,  # five numbers: common.place_of
+    launch,  # common.place_of
     F: gl.constexpr,
     S: gl.constexpr,
 ):
@@ -65,7 +70,7 @@ def forward(
     keys = make_ring(right, S.STAGES, S.WARPGROUPS)
     values = make_ring(value, S.STAGES, S.WARPGROUPS)
     whole = (held, kept, make_barriers(1, 1), make_barriers(1, S.WARPGROUPS))
-    memory = (whole, keys, values, make_barriers(S.WARPGROUPS, 1))
+    memory = (whole, keys, values, make_columns(right, F, S), make_barriers(S.WARPGROUPS, 1))
     walk = (lists, order, sizes, launch)
     given = (out, total, start, data)
     if S.WARPGROUPS == 2:
@@ -73,7 +78,7 @@ def forward(
             [
                 (attend, (0, memory, walk, given, F, S)),
                 (attend, (1, memory, walk, given, F, S)),
-                (load, (left, right, value, memory, walk, F, S)),
+                (load, (left, right, value, data, memory, walk, F, S)),
             ],
             [4, 1],
             [S.REGISTERS, S.LOADER],
@@ -85,7 +90,7 @@ def forward(
                 (attend, (0, memory, walk, given, F, S)),
                 (attend, (1, memory, walk, given, F, S)),
                 (attend, (2, memory, walk, given, F, S)),
-                (load, (left, right, value, memory, walk, F, S)),
+                (load, (left, right, value, data, memory, walk, F, S)),
             ],
             [4, 4, 1],
             [S.REGISTERS, S.REGISTERS, S.LOADER],
@@ -93,9 +98,47 @@ def forward(
 
 
 @jit
-def load(left, right, value, memory, walk, F: gl.constexpr, S: gl.constexpr):
+def make_columns(right, F: gl.constexpr, S: gl.constexpr):
+    """(memory, ready, empty) for the vectors of a block's columns; nothing where there are none."""
+    LAYOUT: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    columns = (right, right, right)
+    if F.STAGED > 0:
+        memory = gl.allocate_shared_memory(gl.float32, [S.STAGES * F.STAGED, right.block_shape[2]], LAYOUT)
+        columns = (memory, make_barriers(S.STAGES, 1), make_barriers(S.STAGES, S.WARPGROUPS))
+    return columns
+
+
+@jit
+def lay_columns(columns, data, b, h, first, count, length, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
+    """Lays the vectors of block number `count` down, asked for before its place is empty."""
+    memory, ready, empty = columns
+    place, parity = turn(count, S.STAGES)
+    j = first + gl.arange(0, BLOCK, gl.BlockedLayout([BLOCK // 32], [32], [1], [0]))
+    found = F.columns(data, F.heads(data, b, h), b, h, j, j < length)
+    mbarrier.wait(empty.index(place), parity ^ 1)
+    for number in gl.static_range(F.STAGED):
+        memory.index(place * F.STAGED + number).store(found[number])
+    all_threads()
+    mbarrier.arrive(ready.index(place), count=1)
+
+
+@jit
+def columns_laid(columns, count, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
+    """The vectors of block number `count`, each (1, BLOCK)."""
+    memory, ready, _empty = columns
+    place, parity = turn(count, S.STAGES)
+    mbarrier.wait(ready.index(place), parity)
+    found = ()
+    for number in gl.static_range(F.STAGED):
+        line = memory.index(place * F.STAGED + number).load(gl.SliceLayout(0, block_layout(BLOCK)))
+        found = found + (line[None, :],)
+    return found
+
+
+@jit
+def load(left, right, value, data, memory, walk, F: gl.constexpr, S: gl.constexpr):
     """The warp that loads: the rows of a tile, then each of its blocks of keys and of values."""
-    whole, keys, values = memory[0], memory[1], memory[2]
+    whole, keys, values, columns = memory[0], memory[1], memory[2], memory[3]
     held, ready, empty = whole[0], whole[2], whole[3]
     lists, order, sizes, launch = walk
     BLOCK: gl.constexpr = right.block_shape[2]
@@ -113,6 +156,8 @@ def load(left, right, value, memory, walk, F: gl.constexpr, S: gl.constexpr):
             first = block * BLOCK
             block = block_of(named, place + 1, blocks, S.LISTED)
             fill(keys, right, count, b, group, first, S.STAGES)
+            if F.STAGED > 0:
+                lay_columns(columns, data, b, h, first, count, sizes[3], BLOCK, F, S)
             fill(values, value, count, b, group, first, S.STAGES)
             count += 1
 
@@ -120,7 +165,7 @@ def load(left, right, value, memory, walk, F: gl.constexpr, S: gl.constexpr):
 @jit
 def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexpr):
     """A warpgroup: 64 rows of each tile, from the first block to y and the total."""
-    whole, keys, values, turns = memory
+    whole, keys, values, columns, turns = memory
     held, kept, ready, empty = whole
     lists, order, sizes, launch = walk
     out, total, start, data = given
@@ -145,7 +190,7 @@ def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexp
         here = (b, h, r + position, anchor, unit, head, row, data, sizes[3], blocks)
 
         mbarrier.wait(ready.index(0), step & 1)
-        ring = (matrix(held.index(W)), keys, values, turns)
+        ring = (matrix(held.index(W)), keys, values, columns, turns)
         block, later = block_of(named, 0, blocks, S.LISTED), block_of(named, 1, blocks, S.LISTED)
         p, m, l = first_weights(W, block, m, l, count, ring, here, BLOCK, F, S)
         left = as_left(p, values, WIDE)
@@ -181,7 +226,7 @@ def first_weights(
     W: gl.constexpr, block, m, l, count, ring, here, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr
 ):
     """P of a tile's first block, always with the mask, and (m, l) after it; its values are awaited."""
-    query, keys, values, turns = ring
+    query, keys, values, columns, turns = ring
     zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
     key = await_block(keys, count, S.STAGES)
     if S.IN_TURN:
@@ -192,7 +237,11 @@ def first_weights(
     scores = warpgroup_mma_wait(0, deps=(scores,))
     release_block(keys, count, S.STAGES)
     column = look(block, here, BLOCK, True, F)
+    if F.STAGED > 0:
+        column = columns_laid(columns, count, BLOCK, F, S)
     p, m, l, _fade = weigh(scores, block, column, m, l, here, BLOCK, True, F)
+    if F.STAGED > 0:
+        release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)
     return p, m, l
 
@@ -215,7 +264,7 @@ def advance(
     S: gl.constexpr,
 ):
     """S of this block beside P V of the block before, then the weights of this block under P V."""
-    query, keys, values, turns = ring
+    query, keys, values, columns, turns = ring
     zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
     key = await_block(keys, count, S.STAGES)
     if S.IN_TURN:
@@ -232,12 +281,16 @@ def advance(
         column = look(block, here, BLOCK, False, F)
     scores = warpgroup_mma_wait(1, deps=(scores,))
     release_block(keys, count, S.STAGES)
+    if F.STAGED > 0:
+        column = columns_laid(columns, count, BLOCK, F, S)
     if not F.HAS_MASK:
         p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, F)
     elif masked:
         p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, True, F)
     else:
         p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, F)
+    if F.STAGED > 0:
+        release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)  # for the next P V, and the branch of common.py's last paragraph
     acc = warpgroup_mma_wait(0, deps=(mixed,))
     release_block(values, count - 1, S.STAGES)

@@ -13,7 +13,7 @@ from .names import gl, jit
 @jit
 def look(block, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.constexpr):
     """What is known of a block's columns, asked for before its scores are awaited, where every block needs it."""
-    return columns_of(block, here, BLOCK, MASKED, F) if F.USES_J else (0.0,)
+    return columns_of(block, here, BLOCK, MASKED, F) if F.USES_J and F.STAGED == 0 else (0.0,)
 
 
 @jit
@@ -29,7 +29,7 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
     """(P, m', l', α) of a block; MASKED: some of its pairs are not admitted, or keys lie outside the array."""
     b, h, i, anchor, unit, head, row, data, length, blocks = here
     j = columns_from(block * BLOCK, BLOCK)
-    if not F.USES_J:
+    if not F.USES_J and F.STAGED == 0:
         column = columns_of(block, here, BLOCK, MASKED, F)
     product, known, at = (scores,), (head, row, column, data), (b, h, i, j, anchor)
     if MASKED:

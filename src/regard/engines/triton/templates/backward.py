@@ -74,6 +74,18 @@ def row_terms(y, dy, total, dtotal, stats, sizes, F: tl.constexpr, S: tl.constex
         tl.store(stats + (lines * place + 2) * padded + r, tl.exp2(-rest))
 
 
+@triton.jit(do_not_specialize=["sizes"])
+def row_products(x, y, out, sizes, S: tl.constexpr):
+    """out[b, h, r] = x_r · y_r, float32."""
+    H, N = sizes
+    number, count = tl.program_id(0), tl.cdiv(N, S.ROWS)
+    first, b, h = number % count * S.ROWS, number // count // H, number // count % H
+    one = tile(x, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True).to(tl.float32)
+    other = tile(y, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True).to(tl.float32)
+    r = first + tl.arange(0, S.ROWS)
+    tl.store(out + tl.cast(b * H + h, tl.int64) * N + r, tl.sum(one * other, 1), mask=r < N)
+
+
 @triton.jit
 def upstream_tile(stats, b, h, first, AXIS: tl.constexpr, F: tl.constexpr, S: tl.constexpr):
     """The shift, δ and the factor of a tile of rows, from what `row_terms` has left; AXIS is that of keys."""

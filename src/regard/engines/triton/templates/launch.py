@@ -125,6 +125,16 @@ def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None
     return stats
 
 
+def row_products(x: Any, y: Any) -> Any:
+    """x · y of each row, (B, heads, length) float32."""
+    batch, heads, length, width = x.shape
+    out = torch.empty((batch, heads, length), dtype=torch.float32, device=x.device)
+    sizes = Constants(ROWS=64, VALUE=int(width), VALUE_PADDED=padded(int(width)))
+    grid = (triton.cdiv(length, 64) * heads * batch,)
+    start(back.row_products, grid, _plain(_near(x)), _plain(_near(y)), out, (heads, length), sizes, num_warps=4)
+    return out
+
+
 def _of_rows(
     call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
