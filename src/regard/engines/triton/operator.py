@@ -26,7 +26,7 @@ from .options import chosen
 from .passes import Pass
 from .program import LOG2E, program
 from .ranges import check_ranges
-from .sides import Sides, program_of, sides
+from .sides import Sides, dropped, program_of, sides
 
 ARGUMENTS = (
     "Tensor[] lefts, Tensor[] rights, Tensor v, Tensor[] vectors, Tensor[] tables, Tensor start, Tensor? seed, "
@@ -138,18 +138,19 @@ class Pull(Once):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Attended:
-    """What the forward pass leaves: y (B, H, N, E), L = log₂ Z or Z (B, H, N), and what it was made of."""
+    """What the forward pass leaves: y (B, H, N, E), and L = log₂ Z or Z (B, H, N)."""
 
     y: Any
     total: Any
-    ready: Sides
 
     def log(self, call: Call) -> Any:
         """log Z where ψ is exponential, with what was left out of it, otherwise Z."""
         if not program_of(call).is_exponential:
             return self.total
         total = whole_of(self.total)
-        whole = total if self.ready.dropped is None else total + self.ready.dropped
+        with torch.autocast(call.q.device.type, enabled=False):
+            lost = dropped(call)
+        whole = total if lost is None else total + lost
         return whole / float(LOG2E)
 
 
@@ -166,7 +167,7 @@ def attended(call: Call) -> Attended:
             y, total = Fused.apply(fixed, *tensors)
         else:
             y, total = torch.ops.regard.fused(*fixed.split(tensors), *fixed.rest)
-        return Attended(y, total, ready)
+        return Attended(y, total)
 
 
 def _arguments(call: Call, ready: Sides) -> tuple[tuple[Any, ...], Fixed]:

@@ -4,8 +4,8 @@
     x = q·k + …          so that 2^(E − shift) is one multiplication with addition, and one exp2
 
 Distances and cosines are made of the one product q·k: ‖q−k‖² = ‖q‖² + ‖k‖² − 2 q·k. What depends on (b,h), (b,h,i),
-(b,h,j) or (h,i−j) alone is a vector prepared outside; a straight line in i − j is counted inside, from an anchor near
-the rows, so that it keeps its digits; what cancels under softmax is left out, and `dropped` gives it to the totals.
+(b,h,j) or (h,i−j) alone is a vector prepared outside; a straight line in i − j, or a bent one such as |i − j|, is counted
+inside, from an anchor near the rows, so that it keeps its digits; what cancels under softmax is left out, and `dropped` gives it to the totals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...algebra.calculus import derivative
 from ...algebra.canonical import canonical, multiplied_out
 from ...algebra.fold import fold
 from ...algebra.formula import Formula
-from ...algebra.functions import FloorDiv, Maximum, Minimum, Mod, Where
+from ...algebra.functions import Abs, FloorDiv, Maximum, Minimum, Mod, Where
 from ...algebra.intervals import Intervals
 from ...algebra.laws import Hoister, Kind, expanded, kind_of
 from ...algebra.nodes import BATCH, HEAD, SCORE, SIZES, I, IsZero, J, Pair, Read, is_integral, is_truth, read, walk
@@ -325,6 +325,28 @@ def _leaves(node: Any, vectors: Any) -> set[Any]:
     return set().union(*(_leaves(child, vectors) for child in node.args))
 
 
+LIGHT = 5  # operations for each pair that are faster than to read a number for it
+
+
+def _weight(node: Any) -> float:
+    """Operations for each pair that a node of i − j takes; ∞ where there are others than sums, products and bends."""
+    if kind_of(node) == Kind.HEAD:
+        return 0
+    if slanted(node) is not None:
+        return 2
+    if isinstance(node, sympy.Add | sympy.Mul | Abs | Minimum | Maximum):
+        return sum(map(_weight, node.args)) + max(1, len(node.args) - 1)
+    return math.inf
+
+
+def _apart(node: Any) -> tuple[Any, Any]:
+    """A product's factors of a head, and the rest."""
+    if not isinstance(node, sympy.Mul):
+        return sympy.S.One, node
+    heads = [factor for factor in node.args if kind_of(factor) == Kind.HEAD]
+    return sympy.Mul(*heads), sympy.Mul(*(factor for factor in node.args if factor not in heads))
+
+
 class _Taker(Hoister):
     """Takes what is prepared outside; what varies with i and j freely is read and counted inside the kernel."""
 
@@ -334,6 +356,10 @@ class _Taker(Hoister):
         kind = kind_of(node)
         if kind == Kind.OFFSET and (line := slanted(node)) is not None:
             return self.visit(line[0]) * (ROW_STEP - COLUMN_STEP) + self.visit(line[1])
+        if kind == Kind.OFFSET and _weight(node) <= LIGHT:
+            heads, rest = _apart(node)
+            made = rest.func(*(self.visit(arg) for arg in rest.args))
+            return made if heads == 1 else self.visit(heads) * made
         if kind == Kind.FULL and (isinstance(node, Read | FloorDiv | Mod) or is_integral(node)):
             return node
         if kind not in (None, Kind.FULL):

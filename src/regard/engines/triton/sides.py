@@ -38,7 +38,6 @@ class Sides:
     vectors: dict[Any, Any]  # symbol: (B or 1, H or 1, length), or (H or 1, differences)
     highest: int  # the difference i − j at the first place of an offset vector
     sink: Any | None  # (B or 1, H or 1, N): log₂ of the sink where ψ is exponential
-    dropped: Any | None  # (B or 1, H or 1, N): what the logarithm of Z lost, in base 2
 
 
 def program_of(call: Call) -> Program:
@@ -49,23 +48,32 @@ def program_of(call: Call) -> Program:
 def sides(call: Call) -> Sides:
     """The tensors of a call, differentiable."""
     made = program_of(call)
-    own: dict[str, Any] = {}
     q, k = _moved(call)
-    for pair in made.products:
-        if pair.word == "cross":
-            own |= _metric_squares(call, pair, q, k)
-    named = {part.table for node in _nodes(made) for part in walk(node) if isinstance(part, Read)}
-    own |= _squares(call, q, k, named)
+    own = _own(call, made, q, k, [node for _, node in made.vectors.values()])
     products = [_product(call, pair, q, k) for pair in made.products]
     vectors = {symbol: _vector(call, kind, node, own) for symbol, (kind, node) in made.vectors.items()
                if not (kind == Kind.HEAD and is_constant(node))}  # fmt: skip
     lefts, rights = zip(*products, strict=True) if products else ((), ())
-    dropped = None if made.dropped == 0 else _rows(_own_reading(call, Kind.ROW, own), made.dropped)
-    return Sides(lefts, rights, vectors, _highest(call) + MARGIN, _sink(call, made), dropped)
+    return Sides(lefts, rights, vectors, _highest(call) + MARGIN, _sink(call, made))
 
 
-def _nodes(made: Program) -> list[Any]:
-    return [node for _, node in made.vectors.values()] + ([made.dropped] if made.dropped != 0 else [])
+def dropped(call: Call) -> Any | None:
+    """What the logarithm of Z lost, in base 2, (B or 1, H or 1, N); None where nothing was dropped."""
+    made = program_of(call)
+    if made.dropped == 0:
+        return None
+    own = _own(call, made, *_moved(call), [made.dropped])
+    return _rows(_own_reading(call, Kind.ROW, own), made.dropped)
+
+
+def _own(call: Call, made: Program, q: Any, k: Any, nodes: list[Any]) -> dict[str, Any]:
+    """What the nodes read of q and k: squares and lengths, by name."""
+    named = {part.table for node in nodes for part in walk(node) if isinstance(part, Read)}
+    found = _squares(call, q, k, named)
+    for pair in made.products:
+        if pair.word == "cross":
+            found |= _metric_squares(call, pair, q, k)
+    return found
 
 
 # -- matrices --------------------------------------------------------------------------------------------------
@@ -235,4 +243,4 @@ def _log2(part: _OwnReading, node: Any) -> Any:
     return part.array(part.real(fold(node, part, part.memo))).log2()
 
 
-__all__ = ["ANCHOR", "MARGIN", "Sides", "program_of", "sides"]
+__all__ = ["ANCHOR", "MARGIN", "Sides", "dropped", "program_of", "sides"]

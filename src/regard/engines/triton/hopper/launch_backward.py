@@ -106,7 +106,7 @@ def of_keys(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: Bac
 
 
 def of_both(
-    call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five, pairs: int, offsets: tuple[int, int] | None
+    call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five, pairs: int, offsets: tuple[int, int] | None = None
 ) -> tuple[Any, Any, Any, Any, Any]:
     """dq, dk, dv, what is pulled to columns, and the sums of dS over i − j, (B, H, length), where they are asked for.
 

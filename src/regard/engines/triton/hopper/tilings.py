@@ -64,7 +64,7 @@ def tiling(width: int, wide: int, traits: Traits) -> Tiling:
     widest = max(width, wide)
     columns = 64 if widest == 256 or traits.pairs else 128
     three = widest <= 64 and (columns == 64 or not traits.uses_j)
-    persistent = columns == 128 and not traits.offsets and (traits.even or three)
+    persistent = columns == 128 and not (traits.offsets or traits.columns) and (traits.even or three)
     deep = columns == 64 or (not persistent and not traits.exponential)
     stages = 2 if widest == 256 else 3 if deep or widest <= 64 else 2
     return Tiling(columns, stages, 3 if three else 2, persistent=persistent, own_out=persistent or width != wide)
