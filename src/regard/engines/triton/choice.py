@@ -14,6 +14,7 @@ import sympy
 
 from ...algebra.errors import EngineError
 from ...algebra.fold import fold
+from ...algebra.functions import Abs, Maximum, Minimum, Relu, Where
 from ...algebra.intervals import Intervals
 from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, Given, I, J, Read, walk
@@ -26,6 +27,7 @@ from .templates import decode, launch
 from .templates.common import INTERPRETED
 from .tilings import Tiling
 
+PLAIN = (Read, Abs, Maximum, Minimum, Relu, Where)  # no special functions
 FAR = 2**24  # positions apart: beyond any window
 LONG = 512  # keys from which few queries are split over the chip
 FEW = 16
@@ -114,7 +116,7 @@ def traits(the: Pass) -> Any:
 def _is_curved(made: Program) -> bool:
     """Whether the score is a function of its product that the chip's special units compute."""
     found = (part for term in made.terms if term.exponent is not None for part in term.exponent.atoms(sympy.Function))
-    return any(not isinstance(part, Read) for part in found)
+    return any(not isinstance(part, PLAIN) for part in found)
 
 
 @lru_cache(maxsize=1024)

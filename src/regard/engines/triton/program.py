@@ -335,7 +335,8 @@ def _weight(node: Any) -> float:
     if slanted(node) is not None:
         return 2
     if isinstance(node, sympy.Add | sympy.Mul | Abs | Minimum | Maximum):
-        return sum(map(_weight, node.args)) + max(1, len(node.args) - 1)
+        varying = [arg for arg in node.args if kind_of(arg) != Kind.HEAD]
+        return sum(map(_weight, varying)) + max(1, len(varying) - (len(varying) == len(node.args)))
     return math.inf
 
 
