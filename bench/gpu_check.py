@@ -56,6 +56,7 @@ FORMULAS: dict[str, rg.Attention] = {
     "causal": rg.Attention(mask=causal),
     "ALiBi": rg.Attention(score=SCORE - SLOPE * (i - j)),
     "ALiBi causal": rg.Attention(score=SCORE - SLOPE * (i - j), mask=causal),
+    "ALiBi both ways": rg.Attention(score=SCORE - SLOPE * abs(i - j)),
     "Euclidean": rg.Attention(score=-sqdist / 16),
     "cosine": rg.Attention(score=8 * cosine),
     "soft-cap": rg.Attention(score=30 * tanh(SCORE / 30)),

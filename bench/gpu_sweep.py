@@ -31,7 +31,7 @@ from regard.engines.triton import operator
 from regard.engines.triton.functions import GLUON, TRITON
 from regard.engines.triton.hopper import launch as hopper
 from regard.engines.triton.hopper import launch_backward as hopper_back
-from regard.engines.triton.hopper.backward_tilings import HELD, BackwardTiling, GatherTiling
+from regard.engines.triton.hopper.backward_tilings import BackwardTiling, GatherTiling
 from regard.engines.triton.hopper.tilings import Tiling as HopperTiling
 from regard.engines.triton.passes import Pass
 from regard.engines.triton.sides import sides
@@ -115,7 +115,7 @@ def runner(variant: Variant) -> Run:
             return lambda: hopper_back.of_keys(call, stats, dy, blocks, tiles)[0]
         case "both":
             way = hopper_back.Five(*tiles)
-            both = the.both_lists(hopper_back.TALL, way.keys.held, HELD)
+            both = the.both_lists(*way.tile)
             pairs = hopper_back.pairs_at_once(call, both, way, None)
             return lambda: hopper_back.of_both(call, stats, dy, both, way, pairs)[0]
         case "triton":

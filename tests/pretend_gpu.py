@@ -1,9 +1,10 @@
 """Runs the fused engine's host side on a chip that is not there: every kernel is compiled for it, none is launched.
 
-    python tests/pretend_gpu.py 90 bfloat16 hopper "softmax(dot / sqrt(d))" …
+    python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 "softmax(dot / sqrt(d))" …
 
-prints, for each formula, the kernels that were compiled with their bytes of shared memory, or the error. Numbers are
-never looked at. In a process of its own, because triton must not be interpreted here.
+prints, for each formula, the kernels that were compiled with their bytes of shared memory, or the error. What stands
+behind the dtype are the choices of regard.fused, and the width of vectors. Numbers are never looked at. In a process of
+its own, because triton must not be interpreted here.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def pretend(chip: int) -> None:
     hopper._chip = lambda _: None if chip == 90 else "another chip"
 
 
-def tried(text: str, dtype: Any, template: str | None, sizes: tuple[int, ...]) -> dict[str, Any]:
+def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
     """The kernels of one formula, forward and backward, or the error."""
     from regard.example import example
 
@@ -79,7 +80,7 @@ def tried(text: str, dtype: Any, template: str | None, sizes: tuple[int, ...]) -
     tables = {name: x.float().requires_grad_() if x.is_floating_point() else x for name, x in tables.items()}
     COMPILED.clear()
     try:
-        with rg.fused(template=template, atomics=True):
+        with rg.fused(atomics=True, **choices):
             attention(q, k, v, engine="triton", **tables).backward(torch.ones_like(v))
             with torch.no_grad():
                 few = [x.repeat_interleave(1 + 600 // n, 2) for x in (k, v)]
@@ -97,10 +98,10 @@ def tried(text: str, dtype: Any, template: str | None, sizes: tuple[int, ...]) -
 
 
 def main() -> None:
-    chip, dtype, template, *formulas = sys.argv[1:]
+    chip, dtype, choices, width, *formulas = sys.argv[1:]
     pretend(int(chip))
     for text in formulas:
-        found = tried(text, getattr(torch, dtype), None if template == "any" else template, (1, 2, 256, 64))
+        found = tried(text, getattr(torch, dtype), json.loads(choices), (1, 2, 256, int(width)))
         sys.stdout.write(json.dumps({"formula": text, "triton": triton.__version__, **found}) + "\n")
         sys.stdout.flush()
 

@@ -16,7 +16,7 @@ import regard as rg
 from regard import b, d, dot, equal, h, i, j, n, sqdist, table
 from regard.engines.call import Call, prepare
 from regard.engines.dense.forward import value
-from regard.engines.triton.blocks import Lists, admitted_pairs, lists
+from regard.engines.triton.blocks import Lists, admitted_pairs, both_lists, lists
 from regard.engines.triton.extremes import Tiles
 from regard.engines.triton.verdicts import verdicts
 from strategies import NUMBERS, RELATIONS, Twin, arrays, expressions, index_masks
@@ -300,6 +300,71 @@ def test_admitted_pairs() -> None:
     assert admitted_pairs(made(rg.padding("lengths"), 5, 7, lengths=[1, 1])) == BATCH * HEADS * 35
 
 
+# -- lists of both sides ---------------------------------------------------------------------------------------------
+
+SIDES: dict[str, Any] = {
+    "causal": rg.causal,
+    "window": rg.window(9),
+    "documents": rg.documents("ids"),
+    "documents, causal": rg.documents("ids") & rg.causal,
+    "padding": rg.padding("lengths"),
+    "heads": i - j < 3 * h + 1,
+    "nowhere": j < 0,
+    "given": rg.given("some"),
+}
+
+
+def side_call(name: str, start: Any = None) -> Call:
+    some = torch.rand(BATCH, HEADS, N, KEYS, generator=torch.Generator().manual_seed(5)) < 0.1
+    return made(SIDES[name], N, KEYS, start=start, ids=ids.clone(), lengths=torch.tensor([17, 53]), some=some)
+
+
+def every_list(made: Lists) -> dict[tuple[int, ...], list[int]]:
+    """(batch, head, tile): the tiles that it meets, in order."""
+    batch, heads, tiles, _ = made.indices.shape
+    places = [(b, h, t) for b in range(batch) for h in range(heads) for t in range(tiles)]
+    return {place: [*some, *free] for place in places for some, free in [members(made, *place)]}
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("name", SIDES)
+@pytest.mark.parametrize("start", [None, torch.tensor([16, 2])])
+@pytest.mark.parametrize("tile", [(4, 4, 2), (3, 8, 1), (5, 5, 5)])
+def test_lists_of_both_sides(name: str, start: Any, tile: Any, keep: bool) -> None:
+    """They are the plain ones, what is met in parts; places and inverse say where a tile stands in the other's list."""
+    rows, columns, part = tile
+    call = side_call(name, start)
+    by_rows, by_keys = both_lists(call, rows, columns, part, keep)
+    plain = [lists(call, rows, columns, held) for held in ("rows", "keys")]
+    for found, usual, parts in ((by_rows, plain[0], columns // part), (by_keys, plain[1], rows // part)):
+        named = {own: [x * parts + p for x in met for p in range(parts)] for own, met in every_list(usual).items()}
+        assert every_list(found) == named
+        assert torch.equal(found.counts, usual.counts * parts)
+        assert torch.equal(found.order, usual.order)
+
+    of_rows, of_keys = map(every_list, plain)
+    parts = columns // part
+    for (*head, own), met in of_rows.items():
+        expected = [of_keys[*head, key].index(own) for key in met for _ in range(parts)]
+        assert by_rows.places[*head, own, : len(expected)].tolist() == expected
+    for held, met in of_keys.items():
+        expected = [met.index(row) if row in met else -1 for row in range(-(-N // rows))]
+        assert by_keys.inverse[held].tolist() == expected
+    assert {x.dtype for x in (by_rows.places, by_keys.inverse)} == {torch.int32}
+
+
+def test_lists_of_both_sides_are_kept_until_a_table_is_written() -> None:
+    call = side_call("documents")
+    first = both_lists(call, 4, 4, 2, keep=True)
+    assert both_lists(call, 4, 4, 2, keep=True)[0] is first[0]
+    assert both_lists(call, 4, 4, 2)[0] is not first[0]
+    assert both_lists(call, 4, 4, 4, keep=True)[0] is not first[0], "other parts"
+    assert lists(call, 4, 4, "keys", keep=True) is not first[1], "one side"
+    call.tables["ids"].zero_()
+    again = both_lists(call, 4, 4, 2, keep=True)
+    assert again[1].counts.sum() > first[1].counts.sum()
+
+
 # -- nothing waits for the device --------------------------------------------------------------------------------------
 
 
@@ -336,4 +401,7 @@ def test_nothing_looks_at_the_device(name: str) -> None:
     call = prepare(rg.Attention(mask=ELSEWHERE[name]), q, k, k, start=start, tables=tables)
     with Stays():
         found = lists(call, 8, 4)
+        by_rows, by_keys = both_lists(call, 8, 4, 2)
     assert found.indices.shape[-2:] == (5, 14)
+    assert by_rows.places.shape == by_rows.indices.shape
+    assert by_keys.inverse.shape[-2:] == (14, 5)

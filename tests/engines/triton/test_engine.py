@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from regard import causal, dot, h, i, j, relu, share, sigmoid, sqrt, table, tanh
 from regard.engines import costs, plan
 from regard.engines import triton as fused_engine
 from regard.engines.triton import functions
+from regard.engines.triton.choice import _is_even
+from regard.engines.triton.options import TEMPLATES, Options, chosen
 from regard.engines.triton.program import program
 from regard.engines.triton.source import written
 from regard.example import example
@@ -244,6 +248,33 @@ def test_choices_are_checked() -> None:
         pass
 
 
+@pytest.mark.parametrize("memory", [-1, True, 1.5, "1"])
+def test_memory_is_a_number_of_bytes(memory: Any) -> None:
+    fused = contextmanager(inspect.unwrap(rg.fused))  # as outside of tests, where nothing checks types before it
+    said = re.escape(f"memory: a number of bytes, 0 or more; got {memory!r}")
+    with pytest.raises(rg.CallError, match=said), fused(memory=memory):
+        pass
+
+
+def test_choices_within_choices() -> None:
+    with rg.fused(memory=5, exact=True):
+        with rg.fused(template="triton"):
+            assert chosen() == Options(exact=True, template="triton", memory=5)
+        with rg.fused(memory=0, exact=False):
+            assert chosen() == Options(memory=0)
+        assert chosen() == Options(exact=True, memory=5)
+    assert chosen() == Options()
+
+
+@pytest.mark.parametrize("memory", [None, 0, 5])
+@pytest.mark.parametrize("template", [None, *TEMPLATES])
+def test_choices_are_read_as_they_are_written(template: str | None, memory: int | None) -> None:
+    for exact, atomics in ((False, True), (True, False)):
+        options = Options(exact, atomics, template, memory)
+        assert Options.read(str(options)) == options
+        assert type(Options.read(str(options)).memory) is type(memory)
+
+
 MASKS = {"distance": rg.sqdist <= 9, "angle": rg.cosine > 0, "number": (table("key") > -9) & (j <= i)}
 
 
@@ -339,6 +370,15 @@ def test_numpy_is_refused() -> None:
     x = random(1, 1, 3, 4)
     with pytest.raises(rg.EngineError, match="tensors of PyTorch; got numpy"):
         rg.Attention()(x, x, x, engine="triton")
+
+
+@pytest.mark.parametrize(
+    ("mask", "even"),
+    [(rg.window(9), True), (causal, False), (rg.window(9) & causal, True), (rg.documents("ids"), False),
+     (rg.given("some"), False), (rg.window(9) & (table("line")[j] > 0), False)], ids=repr,
+)  # fmt: skip
+def test_rows_read_equally_many_keys_where_positions_alone_say_so(mask: rg.Mask, even: bool) -> None:
+    assert _is_even(program(rg.Attention(mask=mask)).mask) is even
 
 
 # -- on the host -----------------------------------------------------------------------------------------------

@@ -32,11 +32,7 @@ def waited(number: int, deps: Any) -> Any:
 def _kernels() -> tuple[Any, ...]:
     """The kernels and the formulas over words of the rehearsal, with those that the way back needs beside them."""
     base = "triton.experimental.gluon.language"
-    language, hopper = (gluon_rehearsal.MODULES[name] for name in (base, f"{base}.nvidia.hopper"))
-    shared = SimpleNamespace(get_default_for=lambda *_: None)
-    language.__dict__.update(
-        SwizzledSharedLayout=lambda *_: None, BlockedLayout=lambda *_: None, NVMMASharedLayout=shared
-    )
+    hopper = gluon_rehearsal.MODULES[f"{base}.nvidia.hopper"]
     arrive = hopper.mbarrier.arrive
     own = dict(hopper.mbarrier.__dict__)
     own["arrive"] = lambda barrier, count=1, pred=True: arrive(barrier, count) if bool(pred) else None
@@ -135,6 +131,8 @@ class Call:
 
     def weights(self, s: Any, a: Any, c: Any, e: Any) -> Any:
         i, j = self.start[:, None, None, None] + torch.arange(self.rows)[:, None], torch.arange(self.keys)
+        if "column table" in self.formula:
+            return torch.exp2((s + self.table.double()[j % (2 * REACH + 1)]) * C)
         if self.formula == "alibi":
             slopes = torch.tensor(SLOPES).double()[: self.heads, None, None]
             return torch.exp2((s + slopes * (j - i + torch.arange(self.rows)[:, None] % 128)) * C)
@@ -336,15 +334,17 @@ def test_sums_of_rows_and_of_columns():
 CASES = (
     "rows softmax 64,rows softmax 128,rows causal 128,rows soft-cap 128,rows relu 64,rows softmax 256,"
     "keys softmax 64,keys softmax 128,keys softmax 128 behind=True in_turn=True,keys causal 128,keys sigmoid 128,"
-    "keys alibi 64,rows softmax 128 persistent=True,keys softmax 128 persistent=True stages=2"
+    "keys alibi 64,rows softmax 128 persistent=True,keys softmax 128 persistent=True stages=2,"
+    "keys softmax 128 behind=True kept=True,keys causal 128 behind=True kept=True"
 ).split(",")
+GATHERS = "queries softmax 128", "queries causal 128 parts=1 stages=6"  # as gather_tiling has them
 
 
 @pytest.fixture(scope="module")
 def compiled():
     if importlib.util.find_spec("triton") is None:
         pytest.skip("triton is not installed: pip install 'regard[gpu]'")
-    return looped(FORMULAS, CASES)
+    return looped(FORMULAS, [*CASES, *GATHERS])
 
 
 @pytest.mark.slow
@@ -361,7 +361,24 @@ def test_it_compiles_for_hopper_and_no_loop_spills(compiled, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rows softmax 64", "rows softmax 128", "keys softmax 64", "keys softmax 128"])
+@pytest.mark.parametrize("name", GATHERS)
+def test_what_makes_dq_of_ds_compiles_and_spills_nothing(compiled, name):
+    """It has no formula: products alone."""
+    found = compiled[name]
+    assert found["shared"] <= BYTES
+    assert found["wgmma"] > 0
+    assert found["spills"] == 0
+    assert found["loops"]
+    assert not any(loop["local"] or loop["under"] for loop in found["loops"]), found["loops"]
+
+
+MADE_UNDER = (
+    "rows softmax 64,rows softmax 128,keys softmax 64,keys softmax 128,keys softmax 128 behind=True kept=True"
+).split(",")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MADE_UNDER)
 def test_the_weights_of_a_block_are_made_under_products(compiled, name):
     """A thread makes 32 of the 64 · 64 weights, all but a few of them before the second wait of the loop."""
     assert all(loop["under"] >= 28 for loop in compiled[name]["loops"]), compiled[name]["loops"]

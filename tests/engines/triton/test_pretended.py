@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,27 +21,50 @@ ALIBI = "softmax(dot / sqrt(d) - 2 ** (-8 * (h + 1) / H) * (i - j), mask=j <= i)
 TABLES = 'share(exp(s), sink=exp(table("rest")[h]))(tanh(dot / sqrt(d)) + table("bias")[h, i - j + 255])'
 DOCUMENTS = 'each(sigmoid(s))(cosine, mask=equal(table("ids")[b, i], table("ids")[b, j]))'
 FULL = 'softmax(dot(table("M")) + table("whole")[h, i, j])'
-BACK = {"hopper": ["backward_rows", "backward_keys"], "triton": ["rows_backward", "keys_backward"]}
+RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
+RELATIVE_CAUSAL = 'softmax(dot / sqrt(d) + table("bias")[h, i - j], mask=j <= i)'
+
+TRITON = {"rows_backward", "keys_backward"}
+GLUON = {"backward_keys"}
+KEPT = {"backward_queries", "band_sums"}  # of dS that was written down: dq, and sums over i − j
+AGAIN = {"backward_rows", "spread_backward"}  # the same, of dS that is made again
+
+
+class Case(NamedTuple):
+    """Formulas on a chip, the kernels of their backward pass, and those of which they have none."""
+
+    chip: str
+    dtype: str
+    choices: dict[str, Any]
+    formulas: list[str]
+    back: set[str]
+    none: set[str]
+    width: int = 64
+
+
+HOPPER = {"template": "hopper"}
 CASES = {
-    "Gluon": ("90", "bfloat16", "hopper", [ALIBI, TABLES]),
-    "Triton on Hopper": ("90", "bfloat16", "triton", [DOCUMENTS, FULL]),
-    "Triton on Ampere, float32": ("80", "float32", "any", [ALIBI]),
+    "Gluon": Case("90", "bfloat16", HOPPER, [ALIBI, TABLES], GLUON | {"backward_rows"}, KEPT),
+    "Gluon, dS kept": Case("90", "bfloat16", HOPPER, [RELATIVE, RELATIVE_CAUSAL], GLUON | KEPT, AGAIN, width=128),
+    "Gluon, nothing kept": Case("90", "bfloat16", HOPPER | {"memory": 0}, [RELATIVE], GLUON | AGAIN, KEPT, width=128),
+    "Triton on Hopper": Case("90", "bfloat16", {"template": "triton"}, [DOCUMENTS, FULL], TRITON, GLUON | KEPT),
+    "Triton on Ampere, float32": Case("80", "float32", {}, [ALIBI], TRITON, GLUON | KEPT),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_every_kernel_compiles(case: str) -> None:
-    chip, dtype, template, formulas = CASES[case]
+@pytest.mark.parametrize("name", CASES)
+def test_every_kernel_compiles(name: str) -> None:
+    chip, dtype, choices, formulas, back, none, width = CASES[name]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, str(TOOL), chip, dtype, template, *formulas]
+    command = [sys.executable, str(TOOL), chip, dtype, json.dumps(choices), str(width), *formulas]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [made["formula"] for made in found] == formulas, done.stderr
     for made in found:
         assert "error" not in made, made["error"]
-        expected = ["forward", *BACK["hopper" if template == "hopper" else "triton"]]
-        assert set(expected) <= set(made["kernels"])
+        assert {"forward"} | back <= set(made["kernels"])
+        assert not none & set(made["kernels"])
         assert max(made["kernels"].values()) <= {"90": 227, "80": 163}[chip] * 1024
         if dtype == "float32":  # a bias is added to a product, and does not begin its sum
             for kernel, products in {"forward": 2, "rows_backward": 3, "keys_backward": 4}.items():

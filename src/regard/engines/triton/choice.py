@@ -121,7 +121,7 @@ def _is_curved(made: Program) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_even(mask: Any) -> bool:
-    """Whether rows surely read about equally many keys, as in a window; not all keys up to their own, nor what tables say."""
+    """Whether rows surely read about equally many keys: in a window; not all keys up to their own, or as tables say."""
     if any(isinstance(part, Read | Given) for part in walk(mask)):
         return False
     ends = {I: (FAR, FAR), J: (0, 0), HEAD: (0, FAR), BATCH: (0, FAR), HEADS: (1, FAR), KEYS: (1, FAR), WIDTH: (1, FAR)}
@@ -163,7 +163,7 @@ def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     seen = traits(the)
     five = hopper.five(call, seen)
     if five is not None:
-        blocks = the.both_lists(hopper.TALL, five.keys.held, hopper.HELD)
+        blocks = the.both_lists(*five.tile)
         pairs = hopper.pairs_at_once(call, blocks, five, the.options.memory)
         if pairs:
             wanted = offsets_of(the.made, the.text) if call.group == 1 else ()

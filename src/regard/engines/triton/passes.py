@@ -93,7 +93,7 @@ class Pass:
 
     @cached_property
     def stretching(self) -> frozenset[Any]:
-        """The vectors whose gradients come of dq and dk, without sums of their own; of keys, where no heads share them."""
+        """The vectors whose gradients come of dq and dk: those of keys where no heads share them."""
         shares = int(self.v.shape[1]) != self.sizes.heads
         return frozenset(s for s in _stretching(self.made) if not (shares and self.made.vectors[s][0] == Kind.COLUMN))
 

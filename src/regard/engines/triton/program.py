@@ -4,8 +4,9 @@
     x = q·k + …          so that 2^(E − shift) is one multiplication with addition, and one exp2
 
 Distances and cosines are made of the one product q·k: ‖q−k‖² = ‖q‖² + ‖k‖² − 2 q·k. What depends on (b,h), (b,h,i),
-(b,h,j) or (h,i−j) alone is a vector prepared outside; a straight line in i − j, or a bent one such as |i − j|, is counted
-inside, from an anchor near the rows, so that it keeps its digits; what cancels under softmax is left out, and `dropped` gives it to the totals.
+(b,h,j) or (h,i−j) alone is a vector prepared outside; a straight line in i − j, or a bent one such as |i − j|, is
+counted inside, from an anchor near the rows, so that it keeps its digits; what cancels under softmax is left out, and
+`dropped` gives it to the totals.
 """
 
 from __future__ import annotations

@@ -83,7 +83,6 @@ def gather(W: gl.constexpr, ring, room, walk, given, F: gl.constexpr, S: gl.cons
     """A warpgroup: 64 · PARTS rows, from the first block of keys to dq."""
     keys, parts, ready, empty = ring
     lists, order, sizes, launch = walk
-    out, stats, data = given
     DEEP: gl.constexpr = keys.shape[4]
     gl.static_assert(S.PARTS <= 2)
     b, h, tile = place_of(0, launch, sizes[0], order, S.LISTED)
@@ -101,19 +100,18 @@ def gather(W: gl.constexpr, ring, room, walk, given, F: gl.constexpr, S: gl.cons
         else:
             upper = warpgroup_mma_wait(0, deps=(upper,))
         mbarrier.arrive(empty.index(stage), count=1)
-    first, place = (tile * WARPGROUPS + W) * S.PARTS * LINES, (b, h, tile)
-    finish(W, upper, first, room, sizes, place, given, F, S)
+    first = (tile * WARPGROUPS + W) * S.PARTS * LINES
+    finish(W, upper, b, h, first, room, sizes, given, F, S)
     if S.PARTS == 2:
         wait_stores(pendings=0)
-        finish(W, lower, first + LINES, room, sizes, place, given, F, S)
+        finish(W, lower, b, h, first + LINES, room, sizes, given, F, S)
     wait_stores(pendings=0)
 
 
 @jit
-def finish(W: gl.constexpr, dq, first, room, sizes, place, given, F: gl.constexpr, S: gl.constexpr):
+def finish(W: gl.constexpr, dq, b, h, first, room, sizes, given, F: gl.constexpr, S: gl.constexpr):
     """Writes 64 rows of dq; those that read nothing get 0, for 0 times a key is not always 0."""
     out, stats, data = given
-    b, h, _tile = place
     if F.SHARED:
         r = (first + gl.arange(0, LINES, gl.SliceLayout(1, block_layout(dq.shape[1]))))[:, None]
         shift, _spread = statistics(stats, b.to(gl.int64) * sizes[0] + h, sizes[4], r, sizes[2], F)

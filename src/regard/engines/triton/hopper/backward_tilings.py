@@ -85,12 +85,12 @@ def keys_tiling(width: int, wide: int, traits: Traits, *, kept: bool = False) ->
     return BackwardTiling(64, 2 if warpgroups == 3 else 3, warpgroups, behind=traits.exponential and width > 64)
 
 
-def gather_tiling(width: int, wide: int, traits: Traits) -> GatherTiling:
+def gather_tiling(traits: Traits) -> GatherTiling:
     """The tiles of the kernel that makes dq of dS: where tiles are left out, as tall as those that are kept."""
     return GatherTiling(1, 6) if traits.masked else GatherTiling(2, 4)
 
 
-def is_kept(width: int, wide: int, traits: Traits) -> bool:
+def is_kept(width: int, wide: int) -> bool:
     """Whether it is faster to write dS down and read it than to make it twice."""
     return max(width, wide) == 128
 

@@ -1,4 +1,5 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment"
+# ruff: noqa: RUF005 - Triton knows no starred tuples
 """y_i = Σ_j w_ij v_j on Hopper: one warp loads tiles, warpgroups of 64 rows multiply and weigh them.
 
     S_t = Q K_tᵀ        P_t = ψ(S_t)        Y = Σ_t P_t V_t
@@ -6,8 +7,8 @@
 The products of one block run under the weights of another: S_(t+1) and P_t V_t are issued together, the weights of
 block t+1 are made as soon as S_(t+1) is there, and P goes into its product from the registers where it was made.
 
-Vectors of columns alone (F.STAGED of them) are laid beside a block by the warp that loads, so that no register holds them
-while products are awaited.
+Vectors of columns alone (F.STAGED of them) are laid beside a block by the warp that loads, so that no register holds
+them while products are awaited.
 
 F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, IN_TURN, OWN_OUT (tilings.Tiling).
 """

@@ -55,13 +55,18 @@ class Five:
     keys: BackwardTiling
     queries: GatherTiling
 
+    @property
+    def tile(self) -> tuple[int, int, int]:
+        """Rows and keys of a tile of dS that is written and read whole, and the size of its parts."""
+        return TALL, self.keys.held, HELD
+
 
 def five(call: Any, traits: Traits) -> Five | None:
     """Tiles for dS that is made once; None where making it twice is faster, or rows need sums of their own."""
     widths = _widths(call)
-    if _pulls(call, "ROW_PULLS") or not is_kept(*widths, traits):
+    if _pulls(call, "ROW_PULLS") or not is_kept(*widths):
         return None
-    return Five(keys_tiling(*widths, traits, kept=True), gather_tiling(*widths, traits))
+    return Five(keys_tiling(*widths, traits, kept=True), gather_tiling(traits))
 
 
 def pairs_at_once(call: Any, lists: tuple[Any, Any], way: Five, memory: int | None) -> int:
@@ -106,7 +111,13 @@ def of_keys(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: Bac
 
 
 def of_both(
-    call: Any, stats: Any | None, dy: Any, lists: tuple[Any, Any], way: Five, pairs: int, offsets: tuple[int, int] | None = None
+    call: Any,
+    stats: Any | None,
+    dy: Any,
+    lists: tuple[Any, Any],
+    way: Five,
+    pairs: int,
+    offsets: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any, Any]:
     """dq, dk, dv, what is pulled to columns, and the sums of dS over i − j, (B, H, length), where they are asked for.
 
@@ -206,7 +217,7 @@ def _sizes(call: Any, stats: Any | None, across: int = 0) -> tuple[int, ...]:
 
 def _size(heads: int, *met: Any) -> float:
     """Bytes of what the tiles of one pair meet, where `heads` heads are held."""
-    return sum(x.shape[2] * x.shape[3] * x.element_size() * (x.shape[1] / heads) for x in met)
+    return float(sum(x.shape[2] * x.shape[3] * x.element_size() * (x.shape[1] / heads) for x in met))
 
 
 def _groups(call: Any) -> int:

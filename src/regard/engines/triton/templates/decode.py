@@ -188,7 +188,7 @@ def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
 # -- the host --------------------------------------------------------------------------------------------------
 
 MOST_ROWS = 64  # of one program
-RESIDENT = 2  # programs on a multiprocessor: their stages of keys and values fill its shared memory
+FEW_ROWS = 32  # of which a multiprocessor runs two programs at once; more fill its registers
 
 
 def takes(call: Call) -> bool:
@@ -197,10 +197,11 @@ def takes(call: Call) -> bool:
 
 
 def tiling_for(call: Call) -> Tiling:
-    """All rows of a key head, and 16 kB of keys. More than 32 rows in four warps would spill."""
+    """All rows of a key head, and 16 kB of keys. More than 32 rows in four warps would spill, but not on Hopper."""
     width = max(padded(int(call.v.shape[3])), sum(padded(int(x.shape[3])) for x in call.rights))
     rows, columns = padded(call.group * call.shape[2]), 16384 // (width * call.v.element_size())
-    return Tiling(rows, max(16, min(64, columns)), 4 if rows <= 32 else 8, 3)
+    few = rows <= FEW_ROWS or (launch.has_descriptors(call.v.device) and call.v.element_size() == 2)
+    return Tiling(rows, max(16, min(64, columns)), 4 if few else 8, 3)
 
 
 def by_key_head(lists: Any, group: int, blocks: int) -> tuple[Any, Any]:
@@ -218,7 +219,8 @@ def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = N
     """y (B, H, N, E), and L = log₂ Z or Z of each row; `lists` are those of one row tile."""
     (batch, _, queries), (_, key_heads, keys, width) = call.shape, call.v.shape
     pairs, rows, blocks = batch * key_heads, call.group * queries, triton.cdiv(keys, tiling.columns)
-    splits = splits or shares_for(pairs, blocks, RESIDENT * multiprocessors(call.v.device))
+    resident = 2 if tiling.rows <= FEW_ROWS else 1
+    splits = splits or shares_for(pairs, blocks, resident * multiprocessors(call.v.device))
     sizes = extended(launch._constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32)
     y = launch._rows_like(call, width, call.v.dtype)
     total = launch.totals(call)

@@ -3,10 +3,10 @@
     offsets     out[h, x] = Σ_b Σ_{i−j = highest−x} G_ij        G = g · ∂ψ/∂(what stands at i − j)
     tables      out[place(b, h, i, j)] += G_ij                  G = g · ∂ψ/∂(what stands at that place)
 
-A program that gathers offsets owns lines of partial sums and adds the diagonals of its blocks to them; where dS has been
-kept, one that owns a band of blocks sums these first, and then its diagonals. A table that is
-indexed by b, h, i and j themselves is written tile by tile, each entry once. Other tables need atomic additions, which
-come in any order. x, ψ, g as in `backward`.
+A program that gathers offsets owns lines of partial sums and adds the diagonals of its blocks to them; where dS has
+been kept, one that owns a band of blocks sums these first, and then their diagonals. A table that is indexed by b, h, i
+and j themselves is written tile by tile, each entry once. Other tables need atomic additions, which come in any order.
+x, ψ, g as in `backward`.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment"
 # ruff: noqa: RUF005 - Triton knows no starred tuples
