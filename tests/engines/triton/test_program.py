@@ -1,0 +1,109 @@
+"""What one formula computes in a block: which vectors are prepared, which are counted, whose gradients come for free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import regard as rg
+from regard import abs, cosine, d, dot, each, h, i, j, log, maximum, minimum, sigmoid, sqdist, sqrt, table  # noqa: A004
+from regard.algebra.laws import Kind
+from regard.engines.triton.choice import _is_curved, offsets_of
+from regard.engines.triton.program import program
+from regard.engines.triton.source import Wanted, written
+
+SCORE = dot / sqrt(d)
+
+
+def kinds(attention: Any) -> list[Kind]:
+    return [kind for kind, _ in program(attention, True).vectors.values()]
+
+
+@pytest.mark.parametrize("bent", [abs(i - j), minimum(abs(i - j), 5), maximum(i - j, 3) / 2, abs(2 * i - 2 * j + 3)])
+def test_a_bent_line_in_i_j_is_counted(bent):
+    assert Kind.OFFSET not in kinds(rg.Attention(SCORE - bent / (h + 1)))
+
+
+@pytest.mark.parametrize("read", [table("t")[h, abs(i - j)], log(1 + abs(i - j)), abs(i - j) * abs(i - j - 3) * 2])
+def test_what_takes_longer_is_a_vector(read):
+    assert Kind.OFFSET in kinds(rg.Attention(SCORE - read))
+
+
+@pytest.mark.parametrize("bent", [abs(i - j) / (h + 2), minimum(abs(i - j), 5) / 3, table("slopes")[h] * abs(i - j)])
+@pytest.mark.parametrize("start", [None, 40])
+def test_a_bent_line_gives_the_right_numbers(bent, start):
+    torch.manual_seed(2)
+    attention = rg.Attention(SCORE - bent)
+    q, k, v, dy = (torch.randn(2, 3, 41, 16, requires_grad=True) for _ in range(4))
+    tables = {name: torch.rand(3, requires_grad=True) for name in attention.ranks}
+    leaves = (q, k, v, *tables.values())
+    found, wanted = (
+        torch.autograd.grad(attention(q, k, v, engine=engine, start=start, **tables), leaves, dy)
+        for engine in ("triton", "dense")
+    )
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
+
+
+def test_lengths_stretch_the_product_of_a_cosine():
+    made = program(rg.Attention(8 * cosine), True)
+    assert [made.stretches(symbol) for symbol in made.vectors] == [True, True]
+    made = program(rg.Attention(weight=each(sigmoid), score=3 * cosine), True)
+    assert [symbol for symbol, (kind, _) in made.vectors.items() if made.stretches(symbol) != (kind != Kind.HEAD)] == []
+
+
+@pytest.mark.parametrize("score", [8 * cosine + SCORE, table("t")[i] * dot, -sqdist / 4])
+def test_what_does_more_than_stretch_has_sums_of_its_own(score):
+    made = program(rg.Attention(score), True)
+    assert not any(made.stretches(symbol) for symbol in made.vectors)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_gradients_of_a_cosine_with_vectors_of_length_0(groups):
+    torch.manual_seed(3)
+    q, dy = (torch.randn(2, 4, 37, 16) for _ in range(2))
+    k, v = (torch.randn(2, groups, 37, 16) for _ in range(2))
+    q[0, 1, 3], k[1, 0, 5] = 0.0, 0.0
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    attention = rg.Attention(8 * cosine, mask=rg.causal)
+    found, wanted = (torch.autograd.grad(attention(q, k, v, engine=engine), leaves, dy) for engine in ("triton", "dense"))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
+
+
+def text(attention: Any, *kinds_wanted: Kind) -> Any:
+    made = program(attention, True)
+    vectors = tuple(symbol for symbol, (kind, _) in made.vectors.items() if kind in kinds_wanted)
+    return made, written(made, frozenset({"ids"}), Wanted(vectors, ()), False)
+
+
+def test_vectors_of_columns_are_staged_unless_a_mask_reads_columns_too():
+    assert text(rg.Attention(-sqdist / 4))[1].staged == 1
+    assert text(rg.Attention(8 * cosine))[1].staged == 1
+    assert text(rg.Attention())[1].staged == 0
+    assert text(rg.Attention(-sqdist / 4, mask=rg.documents("ids")))[1].staged == 0
+
+
+BIAS = table("t")[h, i - j + 9]
+
+
+@pytest.mark.parametrize("score", [SCORE + BIAS, 5 * rg.tanh((SCORE + BIAS) / 5)])
+def test_the_gradient_of_a_bias_is_that_of_the_product_times_a_number(score):
+    made, found = text(rg.Attention(score), Kind.OFFSET)
+    (pull,) = offsets_of(made, found)
+    heads = {symbol for symbol, (kind, _) in made.vectors.items() if kind == Kind.HEAD}
+    assert pull.scale.free_symbols <= heads
+    own, product = found.pulls["offsets"][0], found.pulls["products"][0]
+    assert (pull.scale * product.block - own.scale * own.block).simplify() == 0
+
+
+def test_the_gradient_of_a_factor_is_not():
+    assert offsets_of(*text(rg.Attention(SCORE * BIAS), Kind.OFFSET)) == ()
+
+
+def test_only_special_functions_make_a_score_curved():
+    assert _is_curved(program(rg.Attention(30 * rg.tanh(SCORE / 30)), True))
+    assert not _is_curved(program(rg.Attention(SCORE - abs(i - j)), True))
+    assert not _is_curved(program(rg.Attention(SCORE + BIAS), True))
