@@ -140,11 +140,9 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
         case "rows":
             for in_turn, block, stages, parts in itertools.product(switch, (64, 128), (3, 2), groups):
                 yield BackwardTiling(block, stages, parts, in_turn)
-                yield BackwardTiling(block, stages, parts, in_turn, persistent=True)
         case "keys":
             for behind, in_turn, stages, block, parts in itertools.product(switch, switch, (3, 2), (64, 32), groups):
                 yield BackwardTiling(block, stages, parts, in_turn, behind)
-                yield BackwardTiling(block, stages, parts, in_turn, behind, persistent=True)
         case "both":
             for behind, stages, gather in itertools.product((True, False), (3, 2), GATHERED):
                 yield BackwardTiling(64, stages, behind=behind, kept=True), gather

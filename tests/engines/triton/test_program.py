@@ -1,4 +1,4 @@
-"""What one formula computes in a block: which vectors are prepared, which are counted, whose gradients come for free."""
+"""What one formula computes in a block: vectors that are prepared or counted, gradients that come for free."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def test_gradients_of_a_cosine_with_vectors_of_length_0(groups):
     q[0, 1, 3], k[1, 0, 5] = 0.0, 0.0
     leaves = [x.requires_grad_() for x in (q, k, v)]
     attention = rg.Attention(8 * cosine, mask=rg.causal)
-    found, wanted = (torch.autograd.grad(attention(q, k, v, engine=engine), leaves, dy) for engine in ("triton", "dense"))
+    found, wanted = (
+        torch.autograd.grad(attention(q, k, v, engine=engine), leaves, dy) for engine in ("triton", "dense")
+    )
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
 

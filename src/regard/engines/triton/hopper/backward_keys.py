@@ -15,8 +15,7 @@ A block's products are issued in one of two orders (| stands for what the regist
 KEPT: dSᵀ is written down too, in tiles of 64 keys × 64 rows, for the kernel that makes dQ of it (backward_queries).
 
 F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, LOADER, IN_TURN, BEHIND, KEPT,
-ONE_SCALE (whether heads that share keys share the product's scale too), PERSISTENT (a program takes many tiles: dk and
-dv leave from memory of their own, and the next keys are loaded meanwhile).
+ONE_SCALE (whether heads that share keys share the product's scale too).
 """
 
 from .backward_common import only, plus_sums, put, put_sums, statistics, upstream, weighed, zero_sums
@@ -71,12 +70,8 @@ def backward_keys(
     F: gl.constexpr,
     S: gl.constexpr,
 ):
-    """One tile of keys after another: 64 · WARPGROUPS keys, all blocks of rows that the mask lets through."""
-    tiles = (make_tiles(right, S.WARPGROUPS), make_tiles(value, S.WARPGROUPS))
-    kept = tiles
-    if S.PERSISTENT:
-        kept = (make_tiles(out_right, S.WARPGROUPS), make_tiles(out_value, S.WARPGROUPS))
-    held = (tiles, kept, make_barriers(1, 1), make_barriers(1, S.WARPGROUPS))
+    """One tile of keys: 64 · WARPGROUPS keys, all blocks of rows that the mask lets through."""
+    held = (make_tiles(right, S.WARPGROUPS), make_tiles(value, S.WARPGROUPS), make_barriers(1, 1))
     ring = make_row_ring(left, slope, F, S)
     turns = make_barriers(S.WARPGROUPS, 1)
     walk = (lists, order, sizes, launch)
@@ -131,19 +126,18 @@ def make_waiting(left, S: gl.constexpr):
 @jit
 def load_rows(left, right, value, slope, stats, held, ring, walk, F: gl.constexpr, S: gl.constexpr):
     """The warp that loads: k and v of the tile's keys, then each block of rows with its L and δ."""
-    tiles, _kept, held_ready, held_empty = held
+    keys, values, held_ready = held
     queries, slopes, shifts, spreads, ready, empty = ring
     lists, order, sizes, launch = walk
     BLOCK: gl.constexpr = left.block_shape[2]
     lanes = gl.arange(0, BLOCK, gl.BlockedLayout([BLOCK // 32], [32], [1], [0]))
     count = 0
-    for step in range(rounds_of(launch)):
+    for step in range(rounds_of(launch)):  # once, but in a loop: else its numbers take registers of the warpgroups
         b, g, tile = place_of(step, launch, sizes[0] // sizes[1], order, S.LISTED)
-        mbarrier.wait(held_empty.index(0), (step & 1) ^ 1)
         mbarrier.expect(held_ready.index(0), S.WARPGROUPS * (right.block_type.nbytes + value.block_type.nbytes))
         for w in gl.static_range(S.WARPGROUPS):
-            load_tile(right, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), tiles[0].index(w))
-            load_tile(value, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), tiles[1].index(w))
+            load_tile(right, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), keys.index(w))
+            load_tile(value, [b, g, (tile * S.WARPGROUPS + w) * LINES, 0], held_ready.index(0), values.index(w))
         for h in range(g * sizes[1], (g + 1) * sizes[1]):
             named, _some, blocks = list_of(lists, b, h, tile, sizes[2], BLOCK, S.LISTED, F.HAS_MASK)
             number = b.to(gl.int64) * sizes[0] + h
@@ -166,38 +160,26 @@ def load_rows(left, right, value, slope, stats, held, ring, walk, F: gl.constexp
 
 @jit
 def collect(W: gl.constexpr, held, ring, turns, walk, given, F: gl.constexpr, S: gl.constexpr):
-    """A warpgroup: 64 keys of each tile, from the first block of rows of their first head to dk and dv."""
-    if S.PERSISTENT:
-        count = 0
-        for step in range(rounds_of(walk[3])):
-            count = collected(W, step, count, held, ring, turns, walk, given, F, S)
-    else:  # numbers that are known beforehand take no registers
-        collected(W, 0, 0, held, ring, turns, walk, given, F, S)
-    wait_stores(pendings=0)
-
-
-@jit
-def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: gl.constexpr, S: gl.constexpr):
-    """One tile: `count` blocks came before it; how many come before the next."""
-    tiles, kept, held_ready, held_empty = held
+    """A warpgroup: 64 keys, from the first block of rows of their first head to dk and dv."""
+    keys, values, held_ready = held
     lists, order, sizes, launch = walk
     out_right, out_value, slants, waiting, sums, start, data = given
     BLOCK: gl.constexpr = ring[0].shape[3]
-    DEEP: gl.constexpr = tiles[0].shape[4]
-    WIDE: gl.constexpr = tiles[1].shape[4]
-    b, g, tile = place_of(step, launch, sizes[0] // sizes[1], order, S.LISTED)
+    DEEP: gl.constexpr = keys.shape[4]
+    WIDE: gl.constexpr = values.shape[4]
+    b, g, tile = place_of(0, launch, sizes[0] // sizes[1], order, S.LISTED)
     first = (tile * S.WARPGROUPS + W) * LINES
     lines = gl.arange(0, LINES, gl.SliceLayout(1, block_layout(BLOCK)))
     j = (first + lines)[:, None]
     position = gl.load(start + b).to(gl.int32)
     dk = gl.zeros([LINES, DEEP], gl.float32, block_layout(DEEP))
     dv = gl.zeros([LINES, WIDE], gl.float32, block_layout(WIDE))
-    sides = (matrix(tiles[0].index(W)), matrix(tiles[1].index(W)), turns, waiting, slants)
+    sides = (matrix(keys.index(W)), matrix(values.index(W)), turns, waiting, slants)
     done, before, scale = 0, 0, 1.0
     if S.BEHIND:
         none = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK)).to(out_right.dtype)
-        lay_down(waiting.index(2 * W + (count + 1) % 2), none, S)
-    mbarrier.wait(held_ready.index(0), step & 1)
+        lay_down(waiting.index(2 * W + 1), none, S)
+    mbarrier.wait(held_ready.index(0), 0)
     for h in range(g * sizes[1], (g + 1) * sizes[1]):
         named, some, blocks = list_of(lists, b, h, tile, sizes[2], BLOCK, S.LISTED, F.HAS_MASK)
         if S.KEPT:  # what stands beyond the last key must be 0 in what is kept
@@ -210,31 +192,27 @@ def collected(W: gl.constexpr, step, count, held, ring, turns, walk, given, F: g
         added = zero_sums(F.COLUMN_PULLS, block_layout(BLOCK))
         for place in range(some):
             block = block_of(named, place, blocks, S.LISTED)
-            numbers = (count + done, count + before, place)
+            numbers = (done, before, place)
             dk, dv, added = advance(W, dk, dv, added, block, numbers, sides, ring, here, True, F, S)
             before, done = done, done + 1
         for place in range(some, blocks):
             block = block_of(named, place, blocks, S.LISTED)
-            numbers = (count + done, count + before, place)
+            numbers = (done, before, place)
             dk, dv, added = advance(W, dk, dv, added, block, numbers, sides, ring, here, False, F, S)
             before, done = done, done + 1
         put_sums(sums, added, b.to(gl.int64) * sizes[0] + h, sizes[3], first, lines, F.COLUMN_PULLS)
-    if S.PERSISTENT:
-        mbarrier.arrive(held_empty.index(0), count=1)
     if S.BEHIND:
-        behind = (count + before) % S.STAGES
-        ds = matrix(waiting.index(2 * W + (count + before) % 2))
+        behind = before % S.STAGES
+        ds = matrix(waiting.index(2 * W + before % 2))
         dk = warpgroup_mma(ds, matrix(ring[0].index(behind)), dk, is_async=True)
         dk = warpgroup_mma_wait(0, deps=(dk,))
         mbarrier.arrive(ring[5].index(behind), count=1, pred=done > 0)
         dk = gl.where(done > 0, dk, 0.0)  # without blocks it met whatever stood in the memory
     if S.ONE_SCALE:
         dk = dk * scale
-    if S.PERSISTENT:
-        wait_stores(pendings=0)
-    put(matrix(kept[0].index(W)), dk, out_right, b, g, first)
-    put(matrix(kept[1].index(W)), dv, out_value, b, g, first)
-    return count + done
+    put(matrix(keys.index(W)), dk, out_right, b, g, first)
+    put(matrix(values.index(W)), dv, out_value, b, g, first)
+    wait_stores(pendings=0)
 
 
 @jit

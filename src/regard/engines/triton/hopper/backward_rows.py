@@ -6,8 +6,7 @@
 S and dP of a block are issued beside dS K of the block before, which runs under the weights of this one. What is
 pulled to a row alone (a scale, a bias, a norm) is summed over the keys on the way.
 
-F: the formula's functions and flags.    S: LISTED, STAGES, VALUE_STAGES, WARPGROUPS, REGISTERS, LOADER, IN_TURN,
-PERSISTENT (a program takes many tiles: dq leaves from memory of its own, and the next rows are loaded meanwhile).
+F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, LOADER, IN_TURN.
 """
 
 from .backward_common import only, plus_sums, put, put_sums, statistics, upstream, weighed, zero_sums
@@ -29,7 +28,6 @@ from .common import (
     pass_turn,
     place_of,
     release_block,
-    rounds_of,
     take_turn,
 )
 from .names import gl, jit, load_tile, mbarrier, wait_stores, warpgroup_mma, warpgroup_mma_wait
@@ -53,12 +51,11 @@ def backward_rows(
     F: gl.constexpr,
     S: gl.constexpr,
 ):
-    """One tile of rows after another: 64 · WARPGROUPS rows, all blocks of keys that the mask lets through."""
+    """One tile of rows: 64 · WARPGROUPS rows, all blocks of keys that the mask lets through."""
     queries, slopes = make_tiles(left, S.WARPGROUPS), make_tiles(slope, S.WARPGROUPS)
-    kept = make_tiles(out, S.WARPGROUPS) if S.PERSISTENT else queries
-    held = (queries, slopes, kept, make_barriers(1, 1), make_barriers(1, S.WARPGROUPS))
+    held = (queries, slopes, make_barriers(1, 1))
     keys = make_ring(right, S.STAGES, S.WARPGROUPS)
-    values = make_ring(value, S.VALUE_STAGES, S.WARPGROUPS)
+    values = make_ring(value, S.STAGES, S.WARPGROUPS)
     rings = (keys, values, make_barriers(S.WARPGROUPS, 1))
     walk = (lists, order, sizes, launch)
     given = (out, stats, sums, start, data)
@@ -89,49 +86,33 @@ def backward_rows(
 @jit
 def load_keys(left, right, value, slope, held, rings, walk, F: gl.constexpr, S: gl.constexpr):
     """The warp that loads: q and dy of a tile's rows, then each of its blocks of keys and of values."""
-    queries, slopes, _kept, ready, empty = held
+    queries, slopes, ready = held
     lists, order, sizes, launch = walk
     BLOCK: gl.constexpr = right.block_shape[2]
-    count = 0
-    for step in range(rounds_of(launch)):
-        b, h, tile = place_of(step, launch, sizes[0], order, S.LISTED)
-        named, _some, blocks = list_of(lists, b, h, tile, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
-        block = block_of(named, 0, blocks, S.LISTED)
-        mbarrier.wait(empty.index(0), (step & 1) ^ 1)
-        mbarrier.expect(ready.index(0), S.WARPGROUPS * (left.block_type.nbytes + slope.block_type.nbytes))
-        for w in gl.static_range(S.WARPGROUPS):
-            load_tile(left, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(0), queries.index(w))
-            load_tile(slope, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(0), slopes.index(w))
-        group = h // sizes[1]
-        for place in range(gl.maximum(blocks, 1)):  # one at least, also for rows that read nothing
-            first = block * BLOCK
-            block = block_of(named, place + 1, blocks, S.LISTED)
-            fill(rings[0], right, count, b, group, first, S.STAGES)
-            fill(rings[1], value, count, b, group, first, S.VALUE_STAGES)
-            count += 1
+    b, h, tile = place_of(0, launch, sizes[0], order, S.LISTED)
+    named, _some, blocks = list_of(lists, b, h, tile, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
+    block = block_of(named, 0, blocks, S.LISTED)
+    mbarrier.expect(ready.index(0), S.WARPGROUPS * (left.block_type.nbytes + slope.block_type.nbytes))
+    for w in gl.static_range(S.WARPGROUPS):
+        load_tile(left, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(0), queries.index(w))
+        load_tile(slope, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(0), slopes.index(w))
+    group = h // sizes[1]
+    for place in range(gl.maximum(blocks, 1)):  # one at least, also for rows that read nothing
+        first = block * BLOCK
+        block = block_of(named, place + 1, blocks, S.LISTED)
+        fill(rings[0], right, place, b, group, first, S.STAGES)
+        fill(rings[1], value, place, b, group, first, S.STAGES)
 
 
 @jit
 def descend(W: gl.constexpr, held, rings, walk, given, F: gl.constexpr, S: gl.constexpr):
-    """A warpgroup: 64 rows of each tile, from the first block of keys to dq."""
-    if S.PERSISTENT:
-        count = 0
-        for step in range(rounds_of(walk[3])):
-            count = descended(W, step, count, held, rings, walk, given, F, S)
-    else:  # numbers that are known beforehand take no registers
-        descended(W, 0, 0, held, rings, walk, given, F, S)
-    wait_stores(pendings=0)
-
-
-@jit
-def descended(W: gl.constexpr, step, count, held, rings, walk, given, F: gl.constexpr, S: gl.constexpr):
-    """One tile: `count` blocks came before it; how many come before the next."""
-    queries, slopes, kept, ready, empty = held
+    """A warpgroup: 64 rows, from the first block of keys to dq."""
+    queries, slopes, ready = held
     lists, order, sizes, launch = walk
     out, stats, sums, start, data = given
     BLOCK: gl.constexpr = rings[0][0].shape[3]
     DEEP: gl.constexpr = rings[0][0].shape[4]
-    b, h, tile = place_of(step, launch, sizes[0], order, S.LISTED)
+    b, h, tile = place_of(0, launch, sizes[0], order, S.LISTED)
     named, some, blocks = list_of(lists, b, h, tile, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
     first = (tile * S.WARPGROUPS + W) * LINES
     lines = gl.arange(0, LINES, gl.SliceLayout(1, block_layout(BLOCK)))
@@ -147,19 +128,17 @@ def descended(W: gl.constexpr, step, count, held, rings, walk, given, F: gl.cons
     here = (b, h, r + position, anchor, head, row, data, shift, spread, sizes[3])
     dq = gl.zeros([LINES, DEEP], gl.float32, block_layout(DEEP))
     added = zero_sums(F.ROW_PULLS, block_layout(BLOCK))
-    mbarrier.wait(ready.index(0), step & 1)
+    mbarrier.wait(ready.index(0), 0)
     sides = (matrix(queries.index(W)), matrix(slopes.index(W)))
     block = block_of(named, 0, blocks, S.LISTED)
-    ds, added = begin(W, added, block, blocks > 0, count, sides, rings, here, BLOCK, DEEP, F, S)
+    ds, added = begin(W, added, block, blocks > 0, 0, sides, rings, here, BLOCK, DEEP, F, S)
     for place in range(1, some):
         block = block_of(named, place, blocks, S.LISTED)
-        dq, ds, added = advance(W, dq, ds, added, block, count + place, sides, rings, here, BLOCK, DEEP, True, F, S)
+        dq, ds, added = advance(W, dq, ds, added, block, place, sides, rings, here, BLOCK, DEEP, True, F, S)
     for place in range(gl.maximum(some, 1), blocks):
         block = block_of(named, place, blocks, S.LISTED)
-        dq, ds, added = advance(W, dq, ds, added, block, count + place, sides, rings, here, BLOCK, DEEP, False, F, S)
-    count += gl.maximum(blocks, 1)
-    if S.PERSISTENT:
-        mbarrier.arrive(empty.index(0), count=1)
+        dq, ds, added = advance(W, dq, ds, added, block, place, sides, rings, here, BLOCK, DEEP, False, F, S)
+    count = gl.maximum(blocks, 1)
     last = block_in(rings[0], count - 1, S.STAGES)
     dq = warpgroup_mma_wait(0, deps=(warpgroup_mma(ds, last, dq, is_async=True),))
     release_block(rings[0], count - 1, S.STAGES)
@@ -168,11 +147,9 @@ def descended(W: gl.constexpr, step, count, held, rings, walk, given, F: gl.cons
         z = gl.convert_layout(shift, block_layout(DEEP))
         reads = reads & (z != float("inf") if F.EXPONENTIAL else z != 0.0)
     dq = gl.where(reads, dq, 0.0)
-    if S.PERSISTENT:
-        wait_stores(pendings=0)
-    put(matrix(kept.index(W)), dq * F.product_scales((head, row, (0.0,), data))[0], out, b, h, first)
+    put(matrix(queries.index(W)), dq * F.product_scales((head, row, (0.0,), data))[0], out, b, h, first)
     put_sums(sums, added, number, sizes[2], first, lines, F.ROW_PULLS)
-    return count
+    wait_stores(pendings=0)
 
 
 @jit
@@ -193,7 +170,7 @@ def begin(
     """dS of a tile's first block, always with the mask; 0 where no block is there."""
     keys, values, turns = rings
     zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
-    key, value = await_block(keys, count, S.STAGES), await_block(values, count, S.VALUE_STAGES)
+    key, value = await_block(keys, count, S.STAGES), await_block(values, count, S.STAGES)
     if S.IN_TURN:
         take_turn(turns, count, W)
     scores = warpgroup_mma(sides[0], key.permute((1, 0)), zero, use_acc=False, is_async=True)
@@ -202,7 +179,7 @@ def begin(
         pass_turn(turns, W, S.WARPGROUPS)
     known, at, inside = seen(block, here, BLOCK, F)
     scores, slanted = warpgroup_mma_wait(0, deps=(scores, slanted))
-    release_block(values, count, S.VALUE_STAGES)
+    release_block(values, count, S.STAGES)
     x, _w, admitted = weighed(scores, here[7], known, at, inside & there, True, F)
     return pulled(slanted, x, scores, added, here, known, at, admitted, keys, DEEP, True, F)
 
@@ -231,7 +208,7 @@ def advance(
     if S.IN_TURN:
         take_turn(turns, count, W)
     scores = warpgroup_mma(sides[0], key.permute((1, 0)), zero, use_acc=False, is_async=True)
-    value = await_block(values, count, S.VALUE_STAGES)
+    value = await_block(values, count, S.STAGES)
     slanted = warpgroup_mma(sides[1], value.permute((1, 0)), zero, use_acc=False, is_async=True)
     summed = warpgroup_mma(ds, block_in(keys, count - 1, S.STAGES), dq, is_async=True)
     if S.IN_TURN:
@@ -240,12 +217,12 @@ def advance(
     known, at, inside = seen(block, here, BLOCK, F)
     scores = warpgroup_mma_wait(2, deps=(scores,))
     x, w, admitted = weighed(scores, here[7], known, at, inside, MASKED, F)
-    await_block(values, count, S.VALUE_STAGES)  # a branch: so w is made before dP is awaited (common.py)
+    await_block(values, count, S.STAGES)  # a branch: so w is made before dP is awaited (common.py)
     slanted, w = warpgroup_mma_wait(1, deps=(slanted, w))  # the pulls find w made already
     ds, added = pulled(slanted, x, scores, added, here, known, at, admitted, keys, DEEP, MASKED, F)
-    await_block(values, count, S.VALUE_STAGES)  # the same for dS and dQ
+    await_block(values, count, S.STAGES)  # the same for dS and dQ
     dq = warpgroup_mma_wait(0, deps=(summed,))
-    release_block(values, count, S.VALUE_STAGES)
+    release_block(values, count, S.STAGES)
     release_block(keys, count - 1, S.STAGES)
     return dq, ds, added
 

@@ -19,8 +19,6 @@ class BackwardTiling:
     warpgroups: int = 2
     in_turn: bool = False  # the warpgroups issue their products one after another
     behind: bool = False  # backward_keys alone: dK of a block is issued with the next one
-    value_stages: int = 0  # backward_rows alone; 0: as many as of keys
-    persistent: bool = False  # as many programs as the chip runs at once, each for many tiles
     kept: bool = False  # backward_keys alone: dS is written down for backward_queries
 
     @property
@@ -33,13 +31,11 @@ class BackwardTiling:
         registers, loader = {2: (240, 24), 3: (160, 32)}[self.warpgroups]
         return {
             "STAGES": self.stages,
-            "VALUE_STAGES": self.value_stages or self.stages,
             "WARPGROUPS": self.warpgroups,
             "REGISTERS": registers,
             "LOADER": loader,
             "IN_TURN": self.in_turn,
             "BEHIND": self.behind,
-            "PERSISTENT": self.persistent,
             "KEPT": self.kept,
         }
 

@@ -177,15 +177,12 @@ class _Job:
     tiles: int  # of a pair
     together: int  # pairs that what the programs meet stays cached of, at most
     ordered: int
-    programs: int | None  # that are launched, at most
 
     def run(self, first: int, pairs: int) -> None:
-        """One program for each tile of what is held, or fewer that take tiles in turn."""
+        """One program for each tile of what is held."""
         together, programs = launch._divisor(pairs, self.together), pairs * self.tiles
-        launched = programs if self.programs is None else min(programs, self.programs)
-        rounds = -(-programs // launched)
-        where = programs, rounds, together * self.tiles, together, self.ordered, first
-        start(self.kernel, (launched,), *self.arguments, where, *self.constants, **self.options)
+        where = programs, 1, together * self.tiles, together, self.ordered, first
+        start(self.kernel, (programs,), *self.arguments, where, *self.constants, **self.options)
 
 
 def _job(
@@ -195,9 +192,8 @@ def _job(
     listed = *launch._listed(call.start, lists), sizes
     constants = call.formula, _sized(tiles, lists is not None, call.group == 1)
     together = 1 if lists is None else max(1, int(CACHED // max(met, 1)))
-    most = launch._processors(call.v.device) if getattr(tiles, "persistent", False) else None
     count, ordered = -(-length // tiles.held), launch.ordered(lists)
-    return _Job(kernel, (*arguments, *listed), constants, tiles.options, count, together, ordered, most)
+    return _Job(kernel, (*arguments, *listed), constants, tiles.options, count, together, ordered)
 
 
 def _sides(call: Any, tall: int, wide: int, dy: Any) -> tuple[Any, ...]:
