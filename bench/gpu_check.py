@@ -4,7 +4,8 @@
 
 For each case: ‖found − exact‖ / ‖exact‖ of y and of every gradient, beside that of `dense` in float32 on the same
 rounded inputs with its results rounded to the dtype; a case fails above twice that and one rounding of the dtype. Then
-what a call must bear beside: graphs, compilers, other layouts, no wait for the device, the same bits twice. With
+what a call must bear beside: graphs, compilers, other layouts, no wait for the device, the same bits twice and in
+parts. With
 TRITON_INTERPRET=1 the same runs on a CPU, on a few small cases.
 """
 
@@ -258,10 +259,9 @@ def cases(quick: bool) -> Iterator[Case]:
     widths = [(16, 16)] if INTERPRETED else WIDTHS
     templates = [None] if INTERPRETED else [None, "triton"]
     half = torch.bfloat16
-    for template, name, size in itertools.product(templates, FORMULAS, lengths[:: 2 if quick else 1]):
-        yield Case(name, half, template, size, widths[0])
-        if template is None and len(widths) > 1:
-            yield Case(name, half, template, size, widths[1])
+    for template, name in itertools.product(templates, FORMULAS):
+        for width, size in itertools.product(widths[: 2 if template is None else 1], lengths[:: 2 if quick else 1]):
+            yield Case(name, half, template, size, width)
     few = ("softmax", "ALiBi causal", "relative table", "sigmoid")
     if not INTERPRETED:
         for name, layout in itertools.product(few, ("sequence first", "apart", "odd")):

@@ -89,6 +89,7 @@ def ready(name: str, width: int, length: int) -> Ready:
         "bias": lambda: draw(heads, 131073),
         "ids": lambda: packed(batch, length, "cuda"),
     }
+    torch.manual_seed(0)  # documents
     tables = {table: made[table]() for table in attention.ranks}
     call = prepare(attention, q, k, v, tables=tables)
     tensors, fixed = operator._arguments(call, sides(call))
@@ -144,8 +145,8 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
             for behind, in_turn, stages, block, parts in itertools.product(switch, switch, (3, 2), (64, 32), groups):
                 yield BackwardTiling(block, stages, parts, in_turn, behind)
         case "both":
-            for behind, stages, gather in itertools.product((True, False), (3, 2), GATHERED):
-                yield BackwardTiling(64, stages, behind=behind, kept=True), gather
+            for behind, in_turn, stages, gather in itertools.product((True, False), switch, (3, 2), GATHERED):
+                yield BackwardTiling(64, stages, in_turn=in_turn, behind=behind, kept=True), gather
         case "triton":
             for columns, rows, stages in itertools.product((128, 64), (128, 64), (3, 2, 4)):
                 yield Tiling(rows, columns, rows // 16, stages)

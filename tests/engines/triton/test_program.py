@@ -10,7 +10,8 @@ import torch
 import regard as rg
 from regard import abs, cosine, d, dot, each, h, i, j, log, maximum, minimum, sigmoid, sqdist, sqrt, table  # noqa: A004
 from regard.algebra.laws import Kind
-from regard.engines.triton.choice import _is_curved, offsets_of
+from regard.engines.triton.choice import _is_curved
+from regard.engines.triton.passes import offsets_of
 from regard.engines.triton.program import program
 from regard.engines.triton.source import Wanted, written
 
@@ -103,6 +104,10 @@ def test_the_gradient_of_a_bias_is_that_of_the_product_times_a_number(score):
 
 def test_the_gradient_of_a_factor_is_not():
     assert offsets_of(*text(rg.Attention(SCORE * BIAS), Kind.OFFSET)) == ()
+
+
+def test_a_product_that_stands_in_the_mask_alone_pulls_nothing():
+    assert offsets_of(*text(rg.Attention(BIAS, each(sigmoid), mask=dot > 0), Kind.OFFSET)) == ()
 
 
 def test_only_special_functions_make_a_score_curved():

@@ -3,6 +3,8 @@
     indices[b, h, t, :some]        the tiles of which the mask admits some pairs, or that stick out of the arrays
     indices[b, h, t, some:total]   the tiles that it admits whole
     order[b]                       the rows of tiles by falling work
+    places, inverse                where a tile stands in the list of one that it meets: for what the one leaves and the
+                                   other reads
 
 Tiles that admit no pair are in no list. All is made on the call's device without waiting for it; the lists of masks
 of i, j and sizes alone are made once on the host and kept, those of masks that read tables until a table is written.
@@ -145,7 +147,7 @@ def _moved(made: Lists, device: Any) -> Lists:
 def _covered(formula: Formula, looks: Looks) -> int:
     """The pairs of one head in tiles that are not left out."""
     tiles = Tiles(_on_host(formula, looks), *(max(128, -(-size // 512)) for size in looks[:2]))
-    _, possible = _admitted(tiles, "rows")
+    _, possible = _admitted(tiles, verdicts(tiles), "rows")
     (top, bottom), (left, right) = tiles.positions(), tiles.keys()
     return int((possible * (bottom - top + 1) * (right - left + 1)).sum())
 
@@ -165,9 +167,10 @@ def _made(call: Call, asked: _Asked, *, short: bool = False) -> tuple[Lists, ...
     """The lists that are asked for; short: no longer than the longest, which the host must know."""
     tiles = Tiles(call, asked.rows, asked.columns)
     cut = _cut if short else _same
+    found = verdicts(tiles)
     if asked.held != "both":
-        return (cut(_listed(*_admitted(tiles, asked.held))),)
-    by_rows, by_keys = (cut(_listed(*_admitted(tiles, held))) for held in HELD)
+        return (cut(_listed(*_admitted(tiles, found, asked.held))),)
+    by_rows, by_keys = (cut(_listed(*_admitted(tiles, found, held))) for held in HELD)
     inverse = _inverse(by_keys, int(by_rows.indices.shape[2]))
     by_rows = replace(by_rows, places=inverse.transpose(-1, -2).gather(-1, by_rows.indices.long()))
     by_keys = replace(by_keys, inverse=inverse)
@@ -183,12 +186,12 @@ def _cut(made: Lists) -> Lists:
     return replace(made, indices=made.indices[..., :longest].contiguous())
 
 
-def _admitted(tiles: Tiles, held: Held) -> tuple[Any, Any]:
+def _admitted(tiles: Tiles, found: tuple[Any, Any], held: Held) -> tuple[Any, Any]:
     """(sure, possible), (B or 1, H or 1, held tiles, met tiles); a tile that sticks out of the keys is never sure.
 
     Rows that stick out are not written where rows are held; where keys are, they would be summed: so not sure either.
     """
-    sure, possible = verdicts(tiles)
+    sure, possible = found
     sure = sure & _inside(tiles.call.keys, tiles.columns, tiles.across, tiles.device)
     if held == "rows":
         return sure, possible

@@ -1,7 +1,7 @@
 """Which template runs a pass: Gluon's on Hopper, Triton's elsewhere and for what the first cannot take.
 
 attend    y and the totals                 forward, or `decode` where few queries meet many keys
-pull      dleft, dright, dv and sums       of rows and of columns
+pull      dleft, dright, dv and sums       of rows and of columns, and of i − j where dS is kept
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, Given, I, J, Read, walk
 from .functions import GLUON, TRITON
 from .options import Options
-from .passes import Pass, loads
-from .program import Program, Pull
-from .source import Written
+from .passes import Pass, loads, offsets_of
+from .program import Program
 from .templates import decode, launch
 from .templates.common import INTERPRETED
 from .tilings import Tiling
@@ -143,32 +142,19 @@ def pull(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     return launch.backward(call, stats, dy, (by_rows, by_keys), tiles)
 
 
-@lru_cache(maxsize=1024)
-def offsets_of(made: Program, text: Written) -> tuple[Pull, ...]:
-    """The pulls to what varies with i − j, as dS times one number a head; none where one of them is not."""
-    heads = {symbol for symbol, (kind, _) in made.vectors.items() if kind == Kind.HEAD}
-    wanted, products = text.pulls["offsets"], text.pulls["products"]
-    if len(products) != 1:
-        return ()
-    shares = [sympy.cancel(pull.scale * pull.block / products[0].block) for pull in wanted]
-    if not all(share.free_symbols <= heads for share in shares):
-        return ()
-    return tuple(Pull(pull.leaf, share, products[0].block) for pull, share in zip(wanted, shares, strict=True))
-
-
 def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     from .hopper import launch_backward as hopper
 
     call = the.launched(GLUON)
     seen = traits(the)
-    five = hopper.five(call, seen)
+    five = hopper.five(call, seen, the.options.memory)
     if five is not None:
         blocks = the.both_lists(*five.tile)
         pairs = hopper.pairs_at_once(call, blocks, five, the.options.memory)
         if pairs:
             wanted = offsets_of(the.made, the.text) if call.group == 1 else ()
-            length = (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
-            dleft, dright, dv, columns, sums = hopper.of_both(call, stats, dy, blocks, five, pairs, length)
+            offsets = (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
+            dleft, dright, dv, columns, sums = hopper.of_both(call, stats, dy, blocks, five, pairs, offsets)
             return launch.Gradients((dleft,), (dright,), dv, (), columns, sums)
     for_rows, for_keys = hopper.tilings_of(call, seen)
     by_rows = the.lists(for_rows.held, for_rows.block, "rows")

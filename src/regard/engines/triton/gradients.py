@@ -1,8 +1,9 @@
 """The way back: what the kernels sum, as the gradients of matrices, vectors, the sink and tables.
 
-dleft, dright, dv              two kernels: one holds rows, one holds keys
-rows, columns                  sums over keys and over rows, in the same kernels
-i − j, (i, j)                  a third kernel, where a table is wanted that varies with both
+dleft, dright, dv              two kernels: one holds rows, one holds keys; or one holds keys and keeps dS, one reads it
+rows, columns                  sums over keys and over rows, in the same kernels; of 1/‖q‖ and 1/‖k‖ from q·dq and k·dk
+i − j                          sums of dS where it is kept; otherwise a third kernel
+(i, j)                         a third kernel, where a table is wanted that varies with both
 log₂ sink                      −δ · sink / Z · ln 2
 """
 
@@ -18,9 +19,8 @@ from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, I, J, Read
 from ..reading import Reading
 from ..vectors import constant
-from .choice import offsets_of
 from .choice import pull as pulled
-from .passes import Pass
+from .passes import Pass, offsets_of
 from .program import LN2, Pull
 from .source import SINK
 from .starting import together
@@ -73,9 +73,11 @@ def _of_vector(the: Pass, symbol: Any, sums: Sums, total: Any, stats: Any) -> An
 
 def _of_stretch(the: Pass, symbol: Any, found: launch.Gradients) -> tuple[Pull, Any]:
     """Σ_j G_ij (q_i · k_j) / a_i = q_i · dq_i / a_i, and the same for keys; 0 for vectors of length 0."""
-    sides = (the.lefts[0], found.lefts[0]), (the.rights[0], found.rights[0])
-    x, dx = sides[the.made.vectors[symbol][0] == Kind.COLUMN]
-    along, a = launch.row_products(x, dx), the.vectors[symbol]
+    if the.made.vectors[symbol][0] == Kind.COLUMN:
+        along = launch.row_products(the.rights[0], found.rights[0])
+    else:
+        along = launch.row_products(the.lefts[0], found.lefts[0])
+    a = the.vectors[symbol]
     return Pull(symbol, sympy.S.One, sympy.S.One), torch.where(a == 0, 0.0, along / torch.where(a == 0, 1.0, a))
 
 

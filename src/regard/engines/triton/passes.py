@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+import sympy
 import torch
 
 from ..._arrays import library
@@ -20,7 +21,7 @@ from .blocks import Lists, both_lists, lists
 from .data import packed
 from .functions import TRITON, jitted
 from .options import Options
-from .program import Program, program
+from .program import Program, Pull, program
 from .source import SINK, Wanted, Written, written
 from .templates import launch
 from .templates.common import INTERPRETED, Constants
@@ -172,6 +173,19 @@ def vector_symbols(made: Program) -> tuple[Any, ...]:
 @lru_cache(maxsize=1024)
 def _stretching(made: Program) -> tuple[Any, ...]:
     return tuple(symbol for symbol in made.vectors if made.stretches(symbol))
+
+
+@lru_cache(maxsize=1024)
+def offsets_of(made: Program, text: Written) -> tuple[Pull, ...]:
+    """The pulls to what varies with i − j, as dS times one number a head; none where one of them is not."""
+    heads = {symbol for symbol, (kind, _) in made.vectors.items() if kind == Kind.HEAD}
+    wanted, products = text.pulls["offsets"], text.pulls["products"]
+    if len(products) != 1 or products[0].block == 0:  # the mask alone may hold the product
+        return ()
+    shares = [sympy.cancel(pull.scale * pull.block / products[0].block) for pull in wanted]
+    if not all(share.free_symbols <= heads for share in shares):
+        return ()
+    return tuple(Pull(pull.leaf, share, products[0].block) for pull, share in zip(wanted, shares, strict=True))
 
 
 @lru_cache(maxsize=1024)

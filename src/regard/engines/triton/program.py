@@ -329,7 +329,7 @@ def _leaves(node: Any, vectors: Any) -> set[Any]:
 LIGHT = 5  # operations for each pair that are faster than to read a number for it
 
 
-def _weight(node: Any) -> float:
+def _operations(node: Any) -> float:
     """Operations for each pair that a node of i − j takes; ∞ where there are others than sums, products and bends."""
     if kind_of(node) == Kind.HEAD:
         return 0
@@ -337,7 +337,8 @@ def _weight(node: Any) -> float:
         return 2
     if isinstance(node, sympy.Add | sympy.Mul | Abs | Minimum | Maximum):
         varying = [arg for arg in node.args if kind_of(arg) != Kind.HEAD]
-        return sum(map(_weight, varying)) + max(1, len(varying) - (len(varying) == len(node.args)))
+        joints = len(varying) - 1 + (len(varying) < len(node.args))  # all numbers of a head are one
+        return sum(map(_operations, varying)) + max(1, joints)
     return math.inf
 
 
@@ -358,7 +359,7 @@ class _Taker(Hoister):
         kind = kind_of(node)
         if kind == Kind.OFFSET and (line := slanted(node)) is not None:
             return self.visit(line[0]) * (ROW_STEP - COLUMN_STEP) + self.visit(line[1])
-        if kind == Kind.OFFSET and _weight(node) <= LIGHT:
+        if kind == Kind.OFFSET and _operations(node) <= LIGHT:
             heads, rest = _apart(node)
             made = rest.func(*(self.visit(arg) for arg in rest.args))
             return made if heads == 1 else self.visit(heads) * made

@@ -1,6 +1,6 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment"
 # ruff: noqa: RUF005 - Triton knows no starred tuples
-"""What both kernels of the backward pass on Hopper do with a block of pairs, and how they write what they have summed.
+"""What the kernels of the backward pass on Hopper do with a block of pairs, and how they write what they have summed.
 
     w = ψ 2^(−L)        g = dP − δ            exponential, divided by Z = 2^L
     w = ψ / Z           g = (dP − δ) / Z      shared

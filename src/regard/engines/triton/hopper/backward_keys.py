@@ -217,7 +217,10 @@ def collect(W: gl.constexpr, held, ring, turns, walk, given, F: gl.constexpr, S:
 
 @jit
 def lay_down(memory, block, S: gl.constexpr):
-    """A block into shared memory, for products and for the copy engine; the block before the last has left it."""
+    """A block into shared memory, for products and for the copy engine.
+
+    What stood there, the block before the last, has left: its copy was awaited here when the last one was laid down.
+    """
     matrix(memory).store(block)
     if S.KEPT:
         wait_stores(pendings=0)

@@ -56,7 +56,7 @@ def load_slants(right, slants, places, ring, walk, F: gl.constexpr, S: gl.conste
     """The warp that loads: 64 keys and dS of the tile's rows with them, block after block."""
     keys, parts, ready, empty = ring
     lists, order, sizes, launch = walk
-    PARTS: gl.constexpr = WARPGROUPS * S.PARTS
+    BLOCKS: gl.constexpr = WARPGROUPS * S.PARTS  # of 64 rows, of all warpgroups
     b, h, tile = place_of(0, launch, sizes[0], order, S.LISTED)
     named, _some, blocks = list_of(lists, b, h, tile, sizes[3], LINES, S.LISTED, F.HAS_MASK)
     slot = (b * sizes[0] + h - launch[5]) * sizes[5]
@@ -71,10 +71,10 @@ def load_slants(right, slants, places, ring, walk, F: gl.constexpr, S: gl.conste
             down = gl.load(written + place)
         stage, parity = turn(place, S.STAGES)
         mbarrier.wait(empty.index(stage), parity ^ 1)
-        mbarrier.expect(ready.index(stage), right.block_type.nbytes + PARTS * slants.block_type.nbytes)
-        for part in gl.static_range(PARTS):
-            at = [slot + block, down * PARTS + part, 0, 0]
-            load_tile(slants, at, ready.index(stage), parts.index(stage * PARTS + part))
+        mbarrier.expect(ready.index(stage), right.block_type.nbytes + BLOCKS * slants.block_type.nbytes)
+        for part in gl.static_range(BLOCKS):
+            at = [slot + block, down * BLOCKS + part, 0, 0]
+            load_tile(slants, at, ready.index(stage), parts.index(stage * BLOCKS + part))
         load_tile(right, [b, h // sizes[1], block * LINES, 0], ready.index(stage), keys.index(stage))
 
 

@@ -131,7 +131,7 @@ def descend(W: gl.constexpr, held, rings, walk, given, F: gl.constexpr, S: gl.co
     mbarrier.wait(ready.index(0), 0)
     sides = (matrix(queries.index(W)), matrix(slopes.index(W)))
     block = block_of(named, 0, blocks, S.LISTED)
-    ds, added = begin(W, added, block, blocks > 0, 0, sides, rings, here, BLOCK, DEEP, F, S)
+    ds, added = begin(W, added, block, blocks > 0, sides, rings, here, BLOCK, DEEP, F, S)
     for place in range(1, some):
         block = block_of(named, place, blocks, S.LISTED)
         dq, ds, added = advance(W, dq, ds, added, block, place, sides, rings, here, BLOCK, DEEP, True, F, S)
@@ -158,7 +158,6 @@ def begin(
     added,
     block,
     there,
-    count,
     sides,
     rings,
     here,
@@ -170,16 +169,16 @@ def begin(
     """dS of a tile's first block, always with the mask; 0 where no block is there."""
     keys, values, turns = rings
     zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
-    key, value = await_block(keys, count, S.STAGES), await_block(values, count, S.STAGES)
+    key, value = await_block(keys, 0, S.STAGES), await_block(values, 0, S.STAGES)
     if S.IN_TURN:
-        take_turn(turns, count, W)
+        take_turn(turns, 0, W)
     scores = warpgroup_mma(sides[0], key.permute((1, 0)), zero, use_acc=False, is_async=True)
     slanted = warpgroup_mma(sides[1], value.permute((1, 0)), zero, use_acc=False, is_async=True)
     if S.IN_TURN:
         pass_turn(turns, W, S.WARPGROUPS)
     known, at, inside = seen(block, here, BLOCK, F)
     scores, slanted = warpgroup_mma_wait(0, deps=(scores, slanted))
-    release_block(values, count, S.STAGES)
+    release_block(values, 0, S.STAGES)
     x, _w, admitted = weighed(scores, here[7], known, at, inside & there, True, F)
     return pulled(slanted, x, scores, added, here, known, at, admitted, keys, DEEP, True, F)
 

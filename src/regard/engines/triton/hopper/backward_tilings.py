@@ -67,8 +67,6 @@ class GatherTiling:
 
 def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
     """The tiles of the kernel that holds rows, for keys of `width` and values of `wide` numbers, powers of two."""
-    if max(width, wide) == 256:
-        return BackwardTiling(32, 2)
     return BackwardTiling(64, 3, _warpgroups(width, wide, traits), in_turn=not traits.columns)
 
 

@@ -27,7 +27,6 @@ from .backward_tilings import HELD, BackwardTiling, GatherTiling, fits, gather_t
 from .launch import CACHED, descriptor, padded, unaligned
 from .tilings import Traits
 
-TALL = 128  # rows of a tile of dS that is written and read whole
 SHARE = 64  # of the chip's memory, one part may hold dS
 
 
@@ -58,13 +57,13 @@ class Five:
     @property
     def tile(self) -> tuple[int, int, int]:
         """Rows and keys of a tile of dS that is written and read whole, and the size of its parts."""
-        return TALL, self.keys.held, HELD
+        return self.queries.held, self.keys.held, HELD
 
 
-def five(call: Any, traits: Traits) -> Five | None:
-    """Tiles for dS that is made once; None where making it twice is faster, or rows need sums of their own."""
+def five(call: Any, traits: Traits, memory: int | None) -> Five | None:
+    """Tiles for dS that is made once; None where twice is faster, it may take no memory, or rows need sums."""
     widths = _widths(call)
-    if _pulls(call, "ROW_PULLS") or not is_kept(*widths):
+    if memory == 0 or _pulls(call, "ROW_PULLS") or not is_kept(*widths):
         return None
     return Five(keys_tiling(*widths, traits, kept=True), gather_tiling(traits))
 
@@ -119,9 +118,9 @@ def of_both(
     pairs: int,
     offsets: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """dq, dk, dv, what is pulled to columns, and the sums of dS over i − j, (B, H, length), where they are asked for.
+    """dq, dk, dv, what is pulled to columns, and the sums of dS over i − j, (B, H, 2, length), where asked for.
 
-    lists:   blocks.both_lists of TALL rows × way.keys.held keys, in parts of 64
+    lists:   blocks.both_lists of way.tile
     pairs:   so many (b, g) at a time
     offsets: the highest i − j, and the length
     """
@@ -142,7 +141,7 @@ def of_both(
         keys.run(first, count)
         queries.run(first * group, count * group)
         if offsets is not None:
-            heads_here, tile = range(first * group, (first + count) * group), (TALL, way.keys.held)
+            heads_here, tile = range(first * group, (first + count) * group), way.tile[:2]
             sum_bands(call, kept, across, lists[1], tile, heads_here, offsets[0], diagonals)
     return dq, dk, dv, columns, diagonals
 

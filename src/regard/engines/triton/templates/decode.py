@@ -197,11 +197,11 @@ def takes(call: Call) -> bool:
 
 
 def tiling_for(call: Call) -> Tiling:
-    """All rows of a key head, and 16 kB of keys. More than 32 rows in four warps would spill, but not on Hopper."""
+    """All rows of a key head, and 16 kB of keys. More than 32 rows in four warps would spill before Hopper."""
     width = max(padded(int(call.v.shape[3])), sum(padded(int(x.shape[3])) for x in call.rights))
     rows, columns = padded(call.group * call.shape[2]), 16384 // (width * call.v.element_size())
-    few = rows <= FEW_ROWS or (launch.has_descriptors(call.v.device) and call.v.element_size() == 2)
-    return Tiling(rows, max(16, min(64, columns)), 4 if few else 8, 3)
+    fits = rows <= FEW_ROWS or (launch.has_descriptors(call.v.device) and call.v.element_size() == 2)
+    return Tiling(rows, max(16, min(64, columns)), 4 if fits else 8, 3)
 
 
 def by_key_head(lists: Any, group: int, blocks: int) -> tuple[Any, Any]:
@@ -219,7 +219,7 @@ def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = N
     """y (B, H, N, E), and L = log₂ Z or Z of each row; `lists` are those of one row tile."""
     (batch, _, queries), (_, key_heads, keys, width) = call.shape, call.v.shape
     pairs, rows, blocks = batch * key_heads, call.group * queries, triton.cdiv(keys, tiling.columns)
-    resident = 2 if tiling.rows <= FEW_ROWS else 1
+    resident = 1 if tiling.rows > FEW_ROWS and tiling.warps == 4 else 2
     splits = splits or shares_for(pairs, blocks, resident * multiprocessors(call.v.device))
     sizes = extended(launch._constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32)
     y = launch._rows_like(call, width, call.v.dtype)

@@ -190,7 +190,8 @@ def band_sums(slants, inverse, start, partial, sizes, strides, SIZE: tl.constexp
     """The sums of dS over the diagonals of one band of blocks of SIZE × SIZE: row block − key block = d, of one (b, h).
 
     slants:   dSᵀ in blocks, (pairs (b, h) from the first on, blocks of keys, blocks of rows, or of places in a list)
-    inverse:  of blocks.Lists; its strides, and how many blocks of keys and of rows a tile has
+    inverse:  of blocks.Lists
+    strides:  of `inverse`, and how many blocks of keys and of rows a tile has
     partial:  float32 (B, H, 2, length), beginning with i − j = highest: what lies on a block's diagonal and to one side
               of it, and what lies to the other side
     """
