@@ -267,6 +267,18 @@ def test_a_formula_whose_ds_is_made_once(formula):
 
 
 @pytest.mark.parametrize("formula", ["softmax", "causal"])
+def test_what_stands_beyond_the_last_key_reaches_no_row(formula):
+    """Scores near −200 make L so low that the weight of a key which is not there, of score 0, is infinite."""
+    call = Call(formula, (1, 2, 1, 70, 75), (16, 16))
+    call.q[..., 0], call.k[..., 0] = 40.0, -40.0
+    call.wanted, call.stats = call.expected()
+    assert float(call.stats[..., 0, :70].max()) < -128
+    found = call.both()
+    for name in "qkv":
+        call.near(found[name][..., 1:], call.wanted[name][..., 1:])  # Σ dS · 40 is 0 but for rounding
+
+
+@pytest.mark.parametrize("formula", ["softmax", "causal"])
 def test_ds_of_some_heads_at_a_time_gives_the_same_bits(formula):
     call = Call(formula, (2, 4, 2, 137, 151), (24, 24))
     whole = call.both()
