@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import regard as rg
-from regard import abs, cosine, d, dot, each, h, i, j, log, maximum, minimum, sigmoid, sqdist, sqrt, table  # noqa: A004
+from regard import cosine, d, dot, each, h, i, j, log, maximum, minimum, sigmoid, sqdist, sqrt, table
 from regard.algebra.laws import Kind
 from regard.engines.triton.choice import _is_curved
 from regard.engines.triton.passes import offsets_of

@@ -70,11 +70,14 @@ def rows_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
     return BackwardTiling(64, 3, _warpgroups(width, wide, traits), in_turn=not traits.columns)
 
 
-def keys_tiling(width: int, wide: int, traits: Traits, *, kept: bool = False) -> BackwardTiling:
-    """The tiles of the kernel that holds keys, and keeps dS or not."""
-    if kept:
-        turns = traits.exponential and not (traits.curved or traits.masked)
-        return BackwardTiling(64, 3, in_turn=turns, behind=True, kept=True)
+def kept_tiling(traits: Traits) -> BackwardTiling:
+    """The tiles of the kernel that holds keys and keeps dS."""
+    turns = traits.exponential and not (traits.curved or traits.masked)
+    return BackwardTiling(64, 3, in_turn=turns, behind=True, kept=True)
+
+
+def keys_tiling(width: int, wide: int, traits: Traits) -> BackwardTiling:
+    """The tiles of the kernel that holds keys."""
     warpgroups = _warpgroups(width, wide, traits)
     return BackwardTiling(64, 2 if warpgroups == 3 else 3, warpgroups, behind=traits.exponential and width > 64)
 

@@ -23,7 +23,17 @@ from . import launch
 from .backward_keys import backward_keys
 from .backward_queries import backward_queries
 from .backward_rows import backward_rows
-from .backward_tilings import HELD, BackwardTiling, GatherTiling, fits, gather_tiling, is_kept, keys_tiling, rows_tiling
+from .backward_tilings import (
+    HELD,
+    BackwardTiling,
+    GatherTiling,
+    fits,
+    gather_tiling,
+    is_kept,
+    kept_tiling,
+    keys_tiling,
+    rows_tiling,
+)
 from .launch import CACHED, descriptor, padded, unaligned
 from .tilings import Traits
 
@@ -65,7 +75,7 @@ def five(call: Any, traits: Traits, memory: int | None) -> Five | None:
     widths = _widths(call)
     if memory == 0 or _pulls(call, "ROW_PULLS") or not is_kept(*widths):
         return None
-    return Five(keys_tiling(*widths, traits, kept=True), gather_tiling(traits))
+    return Five(kept_tiling(traits), gather_tiling(traits))
 
 
 def pairs_at_once(call: Any, lists: tuple[Any, Any], way: Five, memory: int | None) -> int:
