@@ -35,7 +35,7 @@ from regard.engines.triton.hopper.backward_tilings import BackwardTiling, Gather
 from regard.engines.triton.hopper.tilings import Tiling as HopperTiling
 from regard.engines.triton.passes import Pass
 from regard.engines.triton.sides import sides
-from regard.engines.triton.templates import launch
+from regard.engines.triton.templates import kept, launch
 from regard.engines.triton.tilings import Tiling
 
 SCORE, WINDOW = dot / sqrt(rg.d), 1024
@@ -52,7 +52,8 @@ FORMULAS: dict[str, rg.Attention] = {
     "window": rg.Attention(mask=window(WINDOW) & causal),
     "documents": rg.Attention(mask=documents("ids")),
 }
-PRODUCTS = {"forward": 2, "rows": 3, "keys": 4, "both": 5, "triton": 2, "triton rows": 3, "triton keys": 4}
+PRODUCTS = {"forward": 2, "rows": 3, "keys": 4, "both": 5}
+PRODUCTS |= {"triton": 2, "triton rows": 3, "triton keys": 4, "triton both": 5}
 GATHERED = (GatherTiling(1, 6), GatherTiling(2, 4), GatherTiling(1, 4), GatherTiling(2, 3))
 Run = Callable[[], Any]
 
@@ -117,8 +118,13 @@ def runner(variant: Variant) -> Run:
         case "both":
             way = hopper_back.Five(*tiles)
             both = the.both_lists(*way.tile)
-            pairs = hopper_back.pairs_at_once(call, both, way, None)
-            return lambda: hopper_back.of_both(call, stats, dy, both, way, pairs)[0]
+            heads = kept.heads_at_once(call, both[1], way.tile, None)
+            return lambda: hopper_back.of_both(call, stats, dy, both, way, heads).lefts[0]
+        case "triton both":
+            chosen = kept.Way(*tiles)
+            both = the.both_lists(*chosen.tile)
+            heads = kept.heads_at_once(call, both[1], chosen.tile, None)
+            return lambda: kept.of_both(call, stats, dy, both, chosen, heads).lefts[0]
         case "triton":
             blocks = the.lists(tiles.rows, tiles.columns, "rows")
             return lambda: launch.forward(call, blocks, tiles)[0]
@@ -148,8 +154,13 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
             for behind, in_turn, stages, gather in itertools.product((True, False), switch, (3, 2), GATHERED):
                 yield BackwardTiling(64, stages, in_turn=in_turn, behind=behind, kept=True), gather
         case "triton":
-            for columns, rows, stages in itertools.product((128, 64), (128, 64), (3, 2, 4)):
-                yield Tiling(rows, columns, rows // 16, stages)
+            for size, stages in itertools.product((64, 128), (3, 2)):  # of 64 × 64, a multiprocessor runs two
+                yield Tiling(size, size, size // 16, stages)
+            for rows, columns, warps, stages in ((128, 64, 8, 3), (128, 64, 8, 2), (64, 128, 4, 2), (128, 64, 4, 2)):
+                yield Tiling(rows, columns, warps, stages)
+        case "triton both":
+            for rows, stages in itertools.product((128, 256), (3, 4)):
+                yield Tiling(64, 64, 4, 2), Tiling(rows, 64, rows // 32, stages)
         case "triton rows":
             for columns, rows, stages in itertools.product((64, 32, 128), (128, 64), (3, 2)):
                 yield Tiling(rows, columns, rows // 16, stages)

@@ -148,6 +148,7 @@ SOFTMAX = {
     "EXPONENTIAL": True,
     "SHARED": True,
     "HAS_MASK": False,
+    "BOUNDED": False,
     "HAS_SINK": False,
     "COVERED": True,
     "USES_J": False,
@@ -159,6 +160,8 @@ EACH = {"EXPONENTIAL": False, "SHARED": False, "COVERED": False}
 FORMULAS = {
     "softmax": SOFTMAX,
     "causal": SOFTMAX | MASKED,
+    "bounded": SOFTMAX | {"BOUNDED": True},
+    "causal and bounded": SOFTMAX | MASKED | {"BOUNDED": True},
     "sink": SOFTMAX | MASKED | {"heads": slopes, "HAS_SINK": True},
     "alibi": SOFTMAX | MASKED | {"heads": slopes, "height": alibi, "USES_J": True},
     "soft-cap": SOFTMAX | {"height": capped, "unit": cap, "weight": capped_power},
@@ -172,7 +175,7 @@ FORMULAS = {
 }
 
 
-UNEVEN = ("causal", "sink", "alibi", "causal column table")
+UNEVEN = ("causal", "causal and bounded", "sink", "alibi", "causal column table")
 LOADS = {name: {"uses_j": True, "columns": True} for name in ("column table", "causal column table")}
 LOADS |= {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
 

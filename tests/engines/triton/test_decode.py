@@ -147,7 +147,7 @@ class Case:
             heads=heads, rows=rows, columns=columns, unit=unit, height=score if self.products else alone, sink=sink,
             admitted=admitted, weight=WEIGHTS[self.kind], EXPONENTIAL=self.kind == "exponential",
             SHARED=self.kind != "each", HAS_MASK=self.window is not None, HAS_SINK=self.sinks, COVERED=True,
-            PRODUCTS=self.products,
+            BOUNDED=False, PRODUCTS=self.products,
         )  # fmt: skip
         lefts, rights = ((q,), (k,)) if self.products else ((), ())
         return launch.Call(f, lefts, rights, v, (B, H, N), self.start, (c, e, z, H, N, n, self.window or 0))
@@ -199,10 +199,10 @@ def poisoned(x: Any) -> Any:
     return around[inside]
 
 
-def decoded(it: Case, splits: int | None = None, columns: int = 16) -> tuple[Any, Any]:
+def decoded(it: Case, programs: int | None = None, columns: int = 16) -> tuple[Any, Any]:
     call = it.call()
     assert takes(call)
-    return decode(call, it.lists(columns), Tiling(tiling_for(call).rows, columns), splits)
+    return decode(call, it.lists(columns), Tiling(tiling_for(call).rows, columns), programs)
 
 
 def check(it: Case, y: Any, total: Any) -> None:
@@ -229,11 +229,11 @@ def test_all_keys(kind: str, sinks: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("splits", [1, 5])
-def test_masks_that_differ_by_head(kind: str, splits: int) -> None:
+@pytest.mark.parametrize("programs", [1, 5, 7, 23])
+def test_masks_that_differ_by_head(kind: str, programs: int) -> None:
     """The rows of a group read different blocks; the first row of the second batch reads none of the first ones."""
     it = case(kind, window=17)
-    check(it, *decoded(it, splits))
+    check(it, *decoded(it, programs))
 
 
 @pytest.mark.parametrize(("queries", "group"), [(1, 1), (16, 1), (7, 4), (1, 31)])
@@ -244,7 +244,7 @@ def test_rows_of_a_group_are_packed(queries: int, group: int) -> None:
 
 @pytest.mark.parametrize("keys", [1, 16, 17, 47])
 def test_any_number_of_keys_and_parts(keys: int) -> None:
-    """Also more parts than blocks, which write nothing but zeros."""
+    """Also fewer blocks than programs could take."""
     it = case("exponential", 1, keys=keys, group=1, start=(keys,))
     check(it, *decoded(it, 4))
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import regard as rg
 from fused import agrees, needs_triton
 from regard import b, dot, equal, h, i, j, share, table
-from regard.engines.triton import choice
+from regard.engines.call import prepare
+from regard.engines.triton import choice, operator
+from regard.engines.triton.passes import Pass
 from regard.engines.triton.program import program
+from regard.engines.triton.sides import sides
 from regard.engines.triton.source import written
 
 pytestmark = needs_triton
@@ -124,3 +128,42 @@ def test_few_queries_whose_heads_share_a_program(name: str, monkeypatch: pytest.
     monkeypatch.setattr(choice, "LONG", KEYS)
     attention = rg.Attention(mask=MASKS[name])
     agrees(attention, *arrays(3), **tables(attention))
+
+
+# -- tables that have a number for each place -------------------------------------------------------------------------
+
+
+def covering(attention: rg.Attention, start: Any = None, **given: Any) -> frozenset[str]:
+    """The tables of a call from whose reads nothing has to be kept within."""
+    q, k, v, _ = (torch.as_tensor(x).float() for x in arrays())
+    call = prepare(attention, q, k, v, start=start, tables={name: torch.as_tensor(x) for name, x in given.items()})
+    tensors, fixed = operator._arguments(call, sides(call))
+    the = Pass.of(*fixed.split(tensors), *fixed.rest, [False] * (len(tensors) - 2 * fixed.lefts - 1))
+    return the._covering
+
+
+def test_a_table_for_all_places_is_read_side_by_side() -> None:
+    attention = rg.Attention(mask=rg.documents("docs"))
+    made = program(attention)
+    plain, side_by_side = (written(made, INTEGERS, covering=found).text for found in (frozenset(), INTEGERS))
+    assert "within(j" in plain
+    assert "within" not in side_by_side
+    assert covering(attention, **tables(attention)) == {"docs"}
+
+
+def test_a_table_that_may_be_too_short_is_read_within() -> None:
+    attention, docs = rg.Attention(mask=rg.documents("docs")), tables(rg.Attention(mask=rg.documents("docs")))["docs"]
+    assert covering(attention, start=torch.tensor([5, 9]), docs=docs) == frozenset(), "who knows where rows begin"
+    short = (table("docs")[b, j] < 2) & (j < 20)
+    assert covering(rg.Attention(mask=short), docs=docs[:, :30]) == frozenset()
+    assert covering(rg.Attention(mask=short), docs=docs) == {"docs"}
+    assert covering(rg.Attention(mask=short), docs=docs[:1]) == frozenset(), "one row for both batches"
+    twice = short & (table("docs")[b, i + 1 - 1 + 0 * j] > -1)
+    assert covering(rg.Attention(mask=twice), docs=docs) == {"docs"}
+
+
+@pytest.mark.parametrize("rows", [30, KEYS, KEYS + 11])
+def test_numbers_of_tables_of_any_length(rows: int) -> None:
+    random = np.random.default_rng(9)
+    attention = rg.Attention(mask=(table("docs")[b, j] < 2) & (j < 20))
+    agrees(attention, *arrays(), docs=random.integers(0, 5, (BATCH, rows)))

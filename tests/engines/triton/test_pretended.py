@@ -25,6 +25,7 @@ RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
 RELATIVE_CAUSAL = 'softmax(dot / sqrt(d) + table("bias")[h, i - j], mask=j <= i)'
 
 TRITON = {"rows_backward", "keys_backward"}
+TRITON_KEPT = {"keys_backward", "queries_backward"}
 GLUON = {"backward_keys"}
 KEPT = {"backward_queries", "band_sums"}  # of dS that was written down: dq, and sums over i − j
 AGAIN = {"backward_rows", "spread_backward"}  # the same, of dS that is made again
@@ -48,6 +49,18 @@ CASES = {
     "Gluon, dS kept": Case("90", "bfloat16", HOPPER, [RELATIVE, RELATIVE_CAUSAL], GLUON | KEPT, AGAIN, width=128),
     "Gluon, nothing kept": Case("90", "bfloat16", HOPPER | {"memory": 0}, [RELATIVE], GLUON | AGAIN, KEPT, width=128),
     "Triton on Hopper": Case("90", "bfloat16", {"template": "triton"}, [DOCUMENTS, FULL], TRITON, GLUON | KEPT),
+    "Triton on Hopper, dS kept": Case(
+        "90",
+        "bfloat16",
+        {"template": "triton"},
+        [RELATIVE, DOCUMENTS],
+        TRITON_KEPT,
+        {"rows_backward"} | GLUON,
+        width=128,
+    ),
+    "Triton on Ampere, dS kept": Case(
+        "80", "float16", {"memory": 2**24}, [RELATIVE_CAUSAL], TRITON_KEPT | {"band_sums"}, {"rows_backward"}, width=128
+    ),
     "Triton on Ampere, float32": Case("80", "float32", {}, [ALIBI], TRITON, GLUON | KEPT),
 }
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import regard as rg
-from regard import cosine, d, dot, each, h, i, j, log, maximum, minimum, sigmoid, sqdist, sqrt, table
+from regard import cosine, d, dot, each, h, i, j, log, maximum, minimum, share, sigmoid, sqdist, sqrt, table
 from regard.algebra.laws import Kind
 from regard.engines.triton.choice import _is_curved
 from regard.engines.triton.passes import offsets_of
@@ -114,3 +114,48 @@ def test_only_special_functions_make_a_score_curved():
     assert _is_curved(program(rg.Attention(30 * rg.tanh(SCORE / 30)), True))
     assert not _is_curved(program(rg.Attention(SCORE - abs(i - j)), True))
     assert not _is_curved(program(rg.Attention(SCORE + BIAS), True))
+
+
+# -- exponents that stay small ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attention", "bounded"),
+    [
+        (rg.Attention(8 * cosine), True),
+        (rg.Attention(8 * cosine, mask=rg.causal), True),
+        (rg.Attention(10 * rg.tanh(dot)), True),
+        (rg.Attention(11 * cosine), False),  # 11 log₂ e > 15
+        (rg.Attention(8 * cosine - sqdist), False),
+        (rg.Attention(8 * cosine + table("t")[h]), False),
+        (rg.Attention(8 * cosine - rg.i / 1000), False),  # what cancels is left out: what is left was not looked at
+        (rg.Attention(8 * cosine, share(rg.exp, sink=rg.exp(table("rest")[h]))), False),
+        (rg.Attention(), False),
+        (rg.Attention(weight=each(sigmoid), score=cosine), False),
+    ],
+)
+def test_a_score_that_stays_small_needs_no_maximum(attention, bounded):
+    assert program(attention, True).is_bounded == bounded
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("score", [10 * cosine, -10 * cosine, 10 * rg.tanh(dot)])
+def test_weights_at_both_ends_of_what_is_small(score, dtype):
+    """Keys along q and against it: weights from e^−10 to e^10, in one row, and in rows that read one kind alone."""
+    torch.manual_seed(4)
+    q = torch.randn(1, 2, 9, 16).to(dtype)
+    k = torch.cat([q, -q, torch.zeros_like(q)], 2)
+    v = torch.randn(1, 2, 27, 16).to(dtype)
+    for mask in (None, rg.equal(j, i), rg.equal(j, i + 9), j > i + 30):
+        attention = rg.Attention(score) if mask is None else rg.Attention(score, mask=mask)
+        assert program(attention, True).is_bounded
+        found = attention(q, k, v, engine="triton", start=0).double()
+        wanted = attention(*(x.double() for x in (q, k, v)), engine="dense", start=0)
+        torch.testing.assert_close(found, wanted, atol=4 * torch.finfo(dtype).eps, rtol=4 * torch.finfo(dtype).eps)
+
+
+def test_numbers_and_vectors_are_multiplied_before_they_meet_pairs():
+    made = written(program(rg.Attention(8 * cosine), True), exact=False).text
+    assert "return 11.541560327111707 * row0 * column0 * product0" in made
+    made = written(program(rg.Attention(table("t")[h] * dot * table("u")[j]), True), exact=False).text
+    assert "column0 * product0" in made

@@ -143,7 +143,8 @@ def formula(kind: str, masked: bool) -> Constants:
         weight={"exponential": exponential, "shared": square_and, "each": square}[kind],
         pull_offsets=exponential_offsets if is_exponential else square_offsets,
         pull_tables=exponential_tables if is_exponential else square_tables,
-        EXPONENTIAL=is_exponential, SHARED=kind != "each", HAS_MASK=masked, HAS_SINK=False, COVERED=True, PRODUCTS=1,
+        EXPONENTIAL=is_exponential, SHARED=kind != "each", HAS_MASK=masked, HAS_SINK=False, COVERED=True,
+        BOUNDED=False, PRODUCTS=1,
     )  # fmt: skip
 
 

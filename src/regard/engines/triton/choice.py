@@ -22,7 +22,7 @@ from .functions import GLUON, TRITON
 from .options import Options
 from .passes import Pass, loads, offsets_of
 from .program import Program
-from .templates import decode, launch
+from .templates import decode, kept, launch
 from .templates.common import INTERPRETED
 from .tilings import Tiling
 
@@ -137,6 +137,9 @@ def pull(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
     if template(call, the.options, back=True).name == "hopper":
         return _pull_on_hopper(the, stats, dy)
     tiles: tuple[Tiling, Tiling] = the.tiling("rows"), the.tiling("keys")
+    found = _pull_once(the, call, stats, dy, kept.way(call, the.tiling("kept"), the.options.memory), kept.of_both)
+    if found is not None:
+        return found
     held = (("rows", tiles[0]), ("keys", tiles[1]))
     by_rows, by_keys = (the.lists(tile.rows, tile.columns, side) for side, tile in held)
     return launch.backward(call, stats, dy, (by_rows, by_keys), tiles)
@@ -147,18 +150,26 @@ def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
 
     call = the.launched(GLUON)
     seen = traits(the)
-    five = hopper.five(call, seen, the.options.memory)
-    if five is not None:
-        blocks = the.both_lists(*five.tile)
-        pairs = hopper.pairs_at_once(call, blocks, five, the.options.memory)
-        if pairs:
-            wanted = offsets_of(the.made, the.text) if call.group == 1 else ()
-            offsets = (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
-            dleft, dright, dv, columns, sums = hopper.of_both(call, stats, dy, blocks, five, pairs, offsets)
-            return launch.Gradients((dleft,), (dright,), dv, (), columns, sums)
+    found = _pull_once(the, call, stats, dy, hopper.five(call, seen, the.options.memory), hopper.of_both)
+    if found is not None:
+        return found
     for_rows, for_keys = hopper.tilings_of(call, seen)
     by_rows = the.lists(for_rows.held, for_rows.block, "rows")
     by_keys = the.lists(for_keys.block, for_keys.held, "keys")
     dleft, rows = hopper.of_rows(call, stats, dy, by_rows, for_rows)
     dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, for_keys)
     return launch.Gradients((dleft,), (dright,), dv, rows, columns)
+
+
+def _pull_once(
+    the: Pass, call: launch.Call, stats: Any | None, dy: Any, way: Any, of_both: Any
+) -> launch.Gradients | None:
+    """The gradients from dS that is made once and kept, of as many heads at a time as fit; None where none does."""
+    if way is None:
+        return None
+    blocks = the.both_lists(*way.tile)
+    heads = kept.heads_at_once(call, blocks[1], way.tile, the.options.memory)
+    wanted = offsets_of(the.made, the.text) if call.group == 1 else ()
+    offsets = (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
+    found: launch.Gradients | None = of_both(call, stats, dy, blocks, way, heads, offsets) if heads else None
+    return found

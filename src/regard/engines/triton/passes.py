@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -12,7 +13,7 @@ import torch
 
 from ..._arrays import library
 from ...algebra.laws import Kind, kind_of
-from ...algebra.nodes import Given, Read, walk
+from ...algebra.nodes import BATCH, HEAD, Given, I, J, Read, walk
 from ..call import Call
 from ..dropout import Dropout
 from ..operators import formula_of
@@ -22,7 +23,7 @@ from .data import packed
 from .functions import TRITON, jitted
 from .options import Options
 from .program import Program, Pull, program
-from .source import SINK, Wanted, Written, written
+from .source import SINK, Wanted, Written, is_plain, written
 from .templates import launch
 from .templates.common import INTERPRETED, Constants
 from .tilings import Tiling, tiling
@@ -34,6 +35,7 @@ FUNCTIONS = (
 
 
 REHEARSED = Tiling(64, 32)  # in the interpreter: small calls have several tiles too
+SQUARE = Tiling(64, 64)
 
 
 class Sizes(NamedTuple):
@@ -90,7 +92,25 @@ class Pass:
         exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
         vectors = (symbol for symbol in self.made.vectors if symbol in self.wanted and symbol not in self.stretching)
-        return written(self.made, whole, Wanted(tuple(vectors), reads), exact)
+        return written(self.made, whole, Wanted(tuple(vectors), reads), exact, self._covering)
+
+    @cached_property
+    def _covering(self) -> frozenset[str]:
+        """The tables that a mask reads at places of its own, each of which the table has."""
+        sizes = self.sizes
+        ends = {BATCH: sizes.batch, HEAD: sizes.heads, J: sizes.keys}
+        ends |= {I: sizes.first + sizes.queries} if sizes.is_known else {}
+        reads = marks_of(self.made)
+        return frozenset(
+            name
+            for name in {read.table for read in reads}
+            if all(
+                ends.get(index, math.inf) <= size
+                for read in reads
+                if read.table == name
+                for index, size in zip(read.indices, self.tables[name].shape, strict=True)
+            )
+        )
 
     @cached_property
     def stretching(self) -> frozenset[Any]:
@@ -134,13 +154,13 @@ class Pass:
                     (sizes.batch, sizes.heads), given, False)  # fmt: skip
 
     def tiling(self, which: str) -> Tiling:
-        """The tiles of one kernel of Triton's: forward, rows or keys."""
+        """The tiles of one kernel of Triton's: forward, rows, keys, or keys where dS is kept."""
         if INTERPRETED.value:
-            return REHEARSED
+            return SQUARE if which == "kept" else REHEARSED
         capability = torch.cuda.get_device_capability(self.v.device)
         width = max(16, sum(launch.padded(int(x.shape[3])) for x in self.lefts))
         sizes = width, int(self.v.shape[3]), self.v.element_size()
-        return tiling(capability, *sizes, which, loads(self.made), self.made.mask is not None)
+        return tiling(capability, *sizes, which, loads(self.made), is_marked(self.made))
 
     def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
         """The tiles that the mask lets through; None where there is no mask."""
@@ -164,10 +184,25 @@ def loads(made: Program) -> int:
 
 
 @lru_cache(maxsize=4096)
+def is_marked(made: Program) -> bool:
+    """Whether the mask reads tables."""
+    return made.mask is not None and any(isinstance(part, Read) for part in walk(made.mask))
+
+
+@lru_cache(maxsize=4096)
 def vector_symbols(made: Program) -> tuple[Any, ...]:
     """The vectors that are tensors, in the order in which operators take them: the sink last."""
     found = (s for s, (kind, node) in made.vectors.items() if not (kind == Kind.HEAD and is_constant(node)))
     return (*found, *([] if made.formula.weight.sink is None else [SINK]))
+
+
+@lru_cache(maxsize=1024)
+def marks_of(made: Program) -> tuple[Read, ...]:
+    """What the mask reads of tables at places of its own."""
+    parts = () if made.mask is None else walk(made.mask)
+    return tuple(
+        {part for part in parts if isinstance(part, Read) and is_plain(part) and part.table in made.formula.ranks}
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -194,12 +229,7 @@ def constants(made: Program, text: Written, head: str) -> Constants:
     module = jitted(text, head)
     return Constants(
         **{name: getattr(module, name) for name in FUNCTIONS},
-        EXPONENTIAL=made.is_exponential,
-        SHARED=made.is_shared,
-        HAS_MASK=made.mask is not None,
-        HAS_SINK=made.formula.weight.sink is not None,
-        COVERED=made.is_softmax_like,
-        PRODUCTS=len(made.products),
+        **made.flags,
         ROW_PULLS=len(text.pulls["rows"]),
         COLUMN_PULLS=len(text.pulls["columns"]),
         USES_J=text.uses_j,

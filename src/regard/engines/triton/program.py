@@ -31,7 +31,9 @@ from ...algebra.nodes import BATCH, HEAD, SCORE, SIZES, I, IsZero, J, Pair, Read
 LOG2E = sympy.Float(math.log2(math.e))
 LN2 = sympy.Float(math.log(2))
 LARGE = 2**20  # sizes up to here are asked whether a unit is positive
+LOW, HIGH = -15, 15  # exponents between which ψ needs no maximum taken out: 2^E has a place in every float
 
+VECTORS = (Kind.ROW, Kind.COLUMN)
 PRODUCT = Pair("dot")  # q·k
 ROW_STEP, COLUMN_STEP = Pair("row_step"), Pair("column_step")  # i − anchor and j − anchor
 SQUARES = {"q": read("‖q‖²", BATCH, HEAD, I), "k": read("‖k‖²", BATCH, HEAD, J)}
@@ -84,6 +86,29 @@ class Program:
         return self.formula.weight.over is not None
 
     @cached_property
+    def is_bounded(self) -> bool:
+        """Whether E stays so small, whatever q and k are, that no running maximum is needed."""
+        if not self.is_softmax_like or self.dropped != 0 or self.formula.weight.sink is not None:
+            return False
+        ((_, exponent),) = self.formula.weight.terms
+        ranges = dict.fromkeys(SIZES.values(), (1, math.inf)) | dict.fromkeys((HEAD, BATCH, I, J), (0, math.inf))
+        low, high = fold(_in_base_2(exponent.xreplace({SCORE: self.formula.score.node})), Intervals(ranges))
+        return bool(low >= LOW and high <= HIGH)
+
+    @cached_property
+    def flags(self) -> dict[str, int]:
+        """What a kernel asks of a formula."""
+        return {
+            "EXPONENTIAL": self.is_exponential,
+            "BOUNDED": self.is_bounded,
+            "SHARED": self.is_shared,
+            "HAS_MASK": self.mask is not None,
+            "HAS_SINK": self.formula.weight.sink is not None,
+            "COVERED": self.is_softmax_like,
+            "PRODUCTS": len(self.products),
+        }
+
+    @cached_property
     def leaves(self) -> tuple[Any, ...]:
         """Products, vectors and reads that ψ depends on smoothly."""
         found = {part for term in self.terms for node in (term.r, term.exponent) if node is not None
@@ -101,8 +126,8 @@ class Program:
         return None if total == 0 else Pull(leaf, scale, block)
 
     def stretches(self, leaf: Any) -> bool:
-        """Whether a vector is 1/‖q‖ or 1/‖k‖ and meets the one product as its factor: then a ∂ψ/∂a = p ∂ψ/∂p."""
-        if len(self.products) != 1 or self.vectors[leaf][1] not in LENGTHS.values():
+        """Whether a vector is c/‖q‖ or c/‖k‖ and meets the one product as its factor: then a ∂ψ/∂a = p ∂ψ/∂p."""
+        if len(self.products) != 1 or self.vectors[leaf][1].as_coeff_Mul()[1] not in LENGTHS.values():
             return False
         (product,) = self.products
         own, other = self.pull(leaf), self.pull(product)
@@ -181,7 +206,7 @@ def _of_one_term(formula: Formula, taker: _Taker, exponent: Any, mask: Any | Non
 
 
 def _united(exponent: Any) -> tuple[Any, Any]:
-    """E = c · x with c > 0: the slope of the one product, if E is a straight line in it, or a factor of the whole."""
+    """E = c · x with c > 0: the slope of the one product, if E is a straight line in it, or a number before all."""
     pairs = {part for part in walk(exponent) if isinstance(part, Pair)}
     if len(pairs) == 1:
         (pair,) = pairs
@@ -190,7 +215,9 @@ def _united(exponent: Any) -> tuple[Any, Any]:
             rest = exponent.xreplace({pair: sympy.S.Zero})
             return slope, pair + sympy.Add(*(term / slope for term in sympy.Add.make_args(rest)))
     number, rest = exponent.as_coeff_Mul()
-    return (number, rest) if number > 0 else (sympy.S.One, exponent)
+    if number <= 0 or any(kind_of(factor) in VECTORS for factor in sympy.Mul.make_args(rest)):
+        return sympy.S.One, exponent  # a vector that is prepared outside takes the number in
+    return number, rest
 
 
 def _straight_pairs(exponent: Any) -> frozenset[Pair]:

@@ -25,10 +25,11 @@ from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, IsZero, J, Pair, Read, symbols
 from ..vectors import is_constant
 from .program import COLUMN_STEP, LOWEST, PSI, ROW_STEP, Program, Pull, psi
-from .writing import Writer
+from .writing import COLUMNS, ROWS, SINGLE, Writer
 
 PULLS = ("products", "rows", "columns", "offsets", "tables")
 SINK = sympy.Symbol("sink", real=True)  # a row vector that the host prepares
+SPREADS = {Kind.HEAD: SINGLE, Kind.ROW: ROWS, Kind.COLUMN: COLUMNS}
 INTEGERS = frozenset({I, J, HEAD, BATCH, HEADS, KEYS, WIDTH})
 
 
@@ -78,15 +79,26 @@ class _Layout:
 
 @lru_cache(maxsize=1024)
 def written(
-    made: Program, integer_tables: frozenset[str] = frozenset(), wanted: Wanted = NOTHING, exact: bool = True
+    made: Program,
+    integer_tables: frozenset[str] = frozenset(),
+    wanted: Wanted = NOTHING,
+    exact: bool = True,
+    covering: frozenset[str] = frozenset(),
 ) -> Written:
-    """The functions of a formula. `integer_tables` hold integers in this call; `exact`: no approximate functions."""
-    return _Module(made, integer_tables, wanted, exact).written()
+    """The functions of a formula.
+
+    integer_tables: those that hold integers in this call
+    exact:          no approximate functions
+    covering:       tables with a place for each b, h, i and j of this call
+    """
+    return _Module(made, integer_tables, wanted, exact, covering).written()
 
 
 class _Module:
-    def __init__(self, made: Program, integer_tables: frozenset[str], wanted: Wanted, exact: bool) -> None:
-        self.made, self.integer_tables, self.layout = made, integer_tables, _Layout()
+    def __init__(
+        self, made: Program, integer_tables: frozenset[str], wanted: Wanted, exact: bool, covering: frozenset[str]
+    ) -> None:
+        self.made, self.integer_tables, self.covering, self.layout = made, integer_tables, covering, _Layout()
         self.kinds = {symbol: kind for symbol, (kind, _) in made.vectors.items()}
         self.of = {kind: [s for s, found in self.kinds.items() if found == kind] for kind in Kind}
         self.marks = _marks(made.mask)
@@ -96,10 +108,12 @@ class _Module:
         names |= {psi(place): f"psi{place}" for place in range(len(made.terms))}
         names |= {ROW_STEP: "((i - anchor) * 1.0)", COLUMN_STEP: "((j - anchor) * 1.0)"}
         names |= {pair: f"product{place}" for place, pair in enumerate(made.products)}
+        spreads = {s: SPREADS[kind] for s, kind in self.kinds.items() if kind in SPREADS}
+        spreads |= dict.fromkeys((HEADS, KEYS, WIDTH), SINGLE)
         self.writer = Writer(
             _Sizes(names, self),
             INTEGERS | {symbol for symbol, read in marks.items() if read.table in integer_tables},
-            frozenset({*self.of[Kind.HEAD], HEADS, KEYS, WIDTH}),
+            spreads,
             self._read,
             self._given,
             "triton" if exact else "triton_fast",
@@ -149,10 +163,18 @@ class _Module:
                 f"sink = tl.load(data[{p}] + b * data[{p + 1}] + h * data[{p + 2}] + r, mask=inside, other=0.0)"
             )
         if kind == Kind.ROW and self.marks[kind]:
-            lines.append(f"i = r + tl.load(data[{self.layout.place('start', 'start', 1)}] + b)")
-        lines += [f"{symbol.name} = {fold(read, self.writer).text}" for read, symbol in self.marks[kind].items()]
+            lines.append(f"i = r + tl.load(data[{self.layout.place('start', 'start', 1)}] + b).to(tl.int32)")
+        lines += [f"{symbol.name} = {self._mark(read)}" for read, symbol in self.marks[kind].items()]
         note = f"What depends on b, h and {index} alone."
         return self._function(name, f"data, head, b, h, {index}, inside", note, _tuple(self._loaded(kind)), lines)
+
+    def _mark(self, read: Read) -> str:
+        """What a mask reads for a row or a column: numbers side by side, where the table has one for each."""
+        if read.table not in self.covering or not is_plain(read):
+            return fold(read, self.writer).text
+        p = self.layout.place("table", read.table, 1 + 2 * len(read.indices))
+        steps = (f"{fold(index, self.writer).text} * data[{p + 1 + axis}]" for axis, index in enumerate(read.indices))
+        return f"tl.load(data[{p}] + {' + '.join(steps)}, mask=inside, other=0)"
 
     def _loaded(self, kind: Kind) -> list[Any]:
         """What stands in the tuple of a kind: the formula's vectors, the sink, and what the mask reads."""
@@ -328,6 +350,11 @@ def _marks(mask: Any) -> dict[Kind, dict[Any, Any]]:
         if kind is not None and not any(isinstance(part, Pair) for part in seen):
             found[kind].setdefault(read, sympy.Symbol(f"{kind}_mark{len(found[kind])}", real=True))
     return found
+
+
+def is_plain(read: Read) -> bool:
+    """Whether a table is read at b, h, i and j themselves."""
+    return all(index in (BATCH, HEAD, I, J) for index in read.indices)
 
 
 def _reads(node: Any) -> Iterator[Read]:

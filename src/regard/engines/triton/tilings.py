@@ -23,10 +23,11 @@ class Tiling:
 KERNELS = ("forward", "rows", "keys")  # the forward pass; backward with rows held (dq), with keys held (dk, dv)
 HOPPER = {
     64: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 128, 8, 2)),
-    128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
+    128: (Tiling(64, 64, 4, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
     256: (Tiling(128, 64, 8, 2), Tiling(64, 64, 8, 2), Tiling(32, 64, 8, 2)),
 }
-BUSY = {"rows": Tiling(64, 64, 4, 2), "keys": Tiling(32, 64, 4, 3)}  # Hopper, width 128: with a mask, or with loads
+LOADED = {"forward": Tiling(64, 64, 4, 2), "keys": Tiling(32, 64, 4, 3)}  # Hopper, width 128, numbers for each pair
+KEPT = Tiling(64, 64, 4, 2)  # keys held, with dS written down
 AMPERE = {
     64: (Tiling(128, 64, 8, 2), Tiling(128, 64, 8, 2), Tiling(32, 64, 4, 2)),
     128: (Tiling(64, 64, 4, 2), Tiling(64, 64, 8, 2), Tiling(64, 64, 8, 2)),
@@ -46,17 +47,18 @@ def tiling(
     dtype_bytes: int,
     which: str,
     loads: int = 0,
-    masked: bool = False,
+    marked: bool = False,
 ) -> Tiling:
     """The tiling of a kernel. `width` is that of all products together; dtype_bytes those of the widest operand.
 
-    loads: numbers that are read from tables for each pair; the compiler brings them ahead into shared memory too
+    loads:  numbers that are read from tables for each pair; the compiler brings them ahead into shared memory too
+    marked: whether a mask reads tables for each row or key; they take the place that a third stage would
     """
     table = FLOAT32 if dtype_bytes == 4 else HOPPER if _has_large_memory(capability) else AMPERE
     wide = max(_padded(width), _padded(value_width))
-    found = table[64 if wide <= 64 else 128 if wide <= 128 else 256][KERNELS.index(which)]
-    if table is HOPPER and wide == 128 and (masked or loads):
-        found = BUSY.get(which, found)
+    found = KEPT if which == "kept" else table[64 if wide <= 64 else 128 if wide <= 128 else 256][KERNELS.index(which)]
+    if table is HOPPER and wide == 128 and (loads or (marked and which == "forward")):
+        found = LOADED.get(which, found)
 
     def fits(tiles: Tiling) -> bool:
         used = shared_bytes(tiles, capability, width, value_width, dtype_bytes, which)
@@ -79,7 +81,7 @@ def shared_bytes(
 ) -> int:
     """The bytes that a kernel needs: the tile it holds, blocks in flight, on older chips also room to rearrange p."""
     row = (_padded(width) + _padded(value_width)) * dtype_bytes
-    held, read = (tiling.columns, tiling.rows) if which == "keys" else (tiling.rows, tiling.columns)
+    held, read = (tiling.columns, tiling.rows) if which in ("keys", "kept") else (tiling.rows, tiling.columns)
     tile = held * (_padded(width) * dtype_bytes if which == "forward" else row)
     if _has_large_memory(capability):
         return tile + tiling.stages * read * row + 2048

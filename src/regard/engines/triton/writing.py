@@ -18,6 +18,7 @@ from ...algebra.functions.kernels import kernels
 from ...algebra.nodes import Node, Pair, Read
 
 SUM, PRODUCT, ATOM = range(3)  # how tightly a piece binds; truths stand in brackets
+SINGLE, ROWS, COLUMNS, PAIRS = range(4)  # one number for all pairs of a head, of a row, of a column, for each
 LONGEST_POWER = 8  # written as a product
 
 
@@ -29,18 +30,23 @@ class Piece:
     bond: int = ATOM
     whole: bool = False
     value: float | None = None  # of a plain number
-    single: bool = False  # one number for all pairs of a head
+    spread: int = PAIRS
 
     def within(self, bond: int) -> str:
         return self.text if self.bond >= bond else f"({self.text})"
+
+
+def _joint(pieces: list[Piece]) -> int:
+    """What a piece made of others is one number for."""
+    spreads = {piece.spread for piece in pieces} - {SINGLE}
+    return PAIRS if len(spreads) > 1 else max(spreads, default=SINGLE)
 
 
 class Writer:
     """The algebra of pieces of kernel source.
 
     names:   how symbols and products are written; a name in `integers` is one
-    singles: symbols that are one number for all pairs of a head: products begin with them, so that a kernel multiplies
-             them once
+    spreads: symbols that are one number for many pairs: products begin with them, so that a kernel multiplies them once
     table:   writes a read of a table, given its name and the texts of its indices
     given:   writes a mask of the call
     flavour: "triton", or "triton_fast" with approximate functions
@@ -50,12 +56,12 @@ class Writer:
         self,
         names: Mapping[Any, str],
         integers: frozenset[Any],
-        singles: frozenset[Any],
+        spreads: Mapping[Any, int],
         table: Callable[[str, list[str]], tuple[str, bool]],
         given: Callable[[str], str],
         flavour: str,
     ) -> None:
-        self.names, self.integers, self.singles = names, integers, singles
+        self.names, self.integers, self.spreads = names, integers, spreads
         self.table, self.mask, self.flavour = table, given, flavour
         self.helpers: dict[str, str] = {}
 
@@ -67,13 +73,13 @@ class Writer:
 
     def number(self, value: Number) -> Piece:
         if isinstance(value, int) and abs(value) < 2**31:
-            return Piece(str(value), ATOM if value >= 0 else SUM, True, float(value), True)
+            return Piece(str(value), ATOM if value >= 0 else SUM, True, float(value), SINGLE)
         value = float(value) if isinstance(value, Fraction | int) else value
         value = math.copysign(1.0, value) if abs(abs(value) - 1.0) < 1e-15 else value  # ln 2 · log₂ e
-        return Piece(repr(value), ATOM if value >= 0 else SUM, False, value, True)
+        return Piece(repr(value), ATOM if value >= 0 else SUM, False, value, SINGLE)
 
     def symbol(self, symbol: Any) -> Piece:
-        return Piece(self.names[symbol], ATOM, symbol in self.integers, single=symbol in self.singles)
+        return Piece(self.names[symbol], ATOM, symbol in self.integers, spread=self.spreads.get(symbol, PAIRS))
 
     def pair(self, pair: Pair) -> Piece:
         return Piece(self.names[pair])
@@ -85,7 +91,7 @@ class Writer:
         for term in terms[1:]:
             negative = term.text.startswith("-") and term.bond >= PRODUCT
             text += f" - {term.text[1:]}" if negative else f" + {term.within(SUM)}"
-        return Piece(text, SUM, whole, single=all(term.single for term in terms))
+        return Piece(text, SUM, whole, spread=_joint(terms))
 
     def product(self, coefficient: Number, above: list[Piece], below: list[Piece]) -> Piece:
         front = self.number(coefficient)
@@ -96,22 +102,22 @@ class Writer:
             return made
         under = [self.real(factor).within(ATOM) for factor in below]
         divisor = under[0] if len(under) == 1 else f"({' * '.join(under)})"
-        return Piece(f"{made.within(PRODUCT)} / {divisor}", PRODUCT, single=all(x.single for x in (made, *below)))
+        return Piece(f"{made.within(PRODUCT)} / {divisor}", PRODUCT, spread=_joint([made, *below]))
 
     def _times(self, front: Piece, factors: list[Piece], *, whole: bool) -> Piece:
         front = front if whole else self.real(front)
         if not factors:
             return front
-        factors = sorted(factors, key=lambda factor: not factor.single)
+        factors = sorted(factors, key=lambda factor: factor.spread)
         first, rest = factors[0], "".join(f" * {factor.within(ATOM)}" for factor in factors[1:])
-        single = all(factor.single for factor in factors)
+        spread = _joint(factors)
         match front.value:
             case 1:
                 bond = PRODUCT if rest else first.bond
-                return Piece(f"{first.within(PRODUCT) if rest else first.text}{rest}", bond, whole, single=single)
+                return Piece(f"{first.within(PRODUCT) if rest else first.text}{rest}", bond, whole, spread=spread)
             case -1:
-                return Piece(f"-{first.within(ATOM)}{rest}", PRODUCT, whole, single=single)
-        return Piece(f"{front.text} * {first.within(ATOM)}{rest}", PRODUCT, whole, single=single)
+                return Piece(f"-{first.within(ATOM)}{rest}", PRODUCT, whole, spread=spread)
+        return Piece(f"{front.text} * {first.within(ATOM)}{rest}", PRODUCT, whole, spread=spread)
 
     def power(self, base: Piece, exponent: Piece) -> Piece:
         if exponent.value is not None and exponent.value.is_integer() and 1 < exponent.value <= LONGEST_POWER:
@@ -179,7 +185,7 @@ class Writer:
             return piece
         if piece.value is not None:
             return Piece(repr(piece.value), piece.bond, False, piece.value, True)
-        return Piece(f"{piece.within(PRODUCT)} * 1.0", PRODUCT, single=piece.single)
+        return Piece(f"{piece.within(PRODUCT)} * 1.0", PRODUCT, spread=piece.spread)
 
 
 def quick(node: Any) -> Any:

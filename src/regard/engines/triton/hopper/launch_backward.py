@@ -2,14 +2,13 @@
 
 of_rows(call, stats, dy, lists, tiles)   → dq (B, H, N, D), sums of row terms (B, H, N)
 of_keys(call, stats, dy, lists, tiles)   → dk (B, G, n, D), dv (B, G, n, E), sums of column terms (B, H, n)
-of_both(call, stats, dy, lists, …)       → dq, dk, dv, sums of column terms and of i − j: dS is made once, and kept
+of_both(call, stats, dy, lists, …)       → all of these and sums of i − j: dS is made once, and kept
 
 stats: templates.launch.row_stats. The gradients have the order of axes in memory of what they belong to.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,6 +17,8 @@ import torch
 
 from ..starting import start
 from ..templates.common import Constants
+from ..templates.kept import slants_of
+from ..templates.launch import Gradients
 from ..templates.tables import sum_bands
 from . import launch
 from .backward_keys import backward_keys
@@ -36,8 +37,6 @@ from .backward_tilings import (
 )
 from .launch import CACHED, descriptor, padded, unaligned
 from .tilings import Traits
-
-SHARE = 64  # of the chip's memory, one part may hold dS
 
 
 def refusal(call: Any) -> str | None:
@@ -78,26 +77,6 @@ def five(call: Any, traits: Traits, memory: int | None) -> Five | None:
     return Five(kept_tiling(traits), gather_tiling(traits))
 
 
-def pairs_at_once(call: Any, lists: tuple[Any, Any], way: Five, memory: int | None) -> int:
-    """Of how many pairs (b, g) dS is kept at a time in so many bytes, in parts of about one size; 0: not of one."""
-    bytes_ = math.prod(_slants(call, lists[1], way)) * HELD * HELD * call.lefts[0].element_size()
-    room = _usual_memory(call.v.device) if memory is None else memory
-    most, pairs = room // max(bytes_, 1), _groups(call)
-    return 0 if most == 0 else -(-pairs // -(-pairs // most))
-
-
-def _slants(call: Any, by_keys: Any | None, way: Five) -> tuple[int, int, int]:
-    """Of dS of one pair (b, g): heads, blocks of 64 keys, and of 64 rows, all of them or as many as the lists name."""
-    across = -(-int(call.v.shape[2]) // way.keys.held) * way.keys.warpgroups
-    down = -(-call.shape[2] // way.queries.held) * (way.queries.held // HELD)
-    return call.group, across, down if by_keys is None else int(by_keys.indices.shape[3])
-
-
-@lru_cache
-def _usual_memory(device: Any) -> int:
-    return int(torch.cuda.get_device_properties(device).total_memory) // SHARE
-
-
 # -- the kernels -----------------------------------------------------------------------------------------------
 
 
@@ -125,35 +104,36 @@ def of_both(
     dy: Any,
     lists: tuple[Any, Any],
     way: Five,
-    pairs: int,
+    heads: int,
     offsets: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any, Any]:
-    """dq, dk, dv, what is pulled to columns, and the sums of dS over i − j, (B, H, 2, length), where asked for.
+) -> Gradients:
+    """All gradients, and the sums of dS over i − j, (B, H, 2, length), where asked for.
 
     lists:   blocks.both_lists of way.tile
-    pairs:   so many (b, g) at a time
+    heads:   so many of the batch at a time
     offsets: the highest i − j, and the length
     """
-    (group, across, down), dq = _slants(call, lists[1], way), room_like(call.lefts[0])
-    kept = dq.new_empty((min(pairs, _groups(call)) * group * across, down, HELD, HELD))
+    (across, down), dq = slants_of(call, lists[1], way.tile), room_like(call.lefts[0])
+    every, group = call.shape[0] * call.shape[1], call.group
+    kept = dq.new_empty((min(heads, every) * across, down, HELD, HELD))
     dk, dv, columns, keys = _keys(call, stats, dy, lists[1], way.keys, kept, across)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
     arguments = (
         descriptor(call.rights[0], HELD), descriptor(dq, HELD), descriptor(kept, HELD),
         call.start if stats is None else stats, call.data or (0,), places,
     )  # fmt: skip
-    sizes, (_, heads, rows) = _sizes(call, stats, across), call.shape
-    met = _size(heads, call.rights[0])
-    queries = _job(backward_queries, call, arguments, lists[0], sizes, way.queries, rows, met)
+    met = _size(call.shape[1], call.rights[0])
+    sizes = _sizes(call, stats, across)
+    queries = _job(backward_queries, call, arguments, lists[0], sizes, way.queries, call.shape[2], met)
     diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dq.device)
-    for first in range(0, _groups(call), pairs):
-        count = min(pairs, _groups(call) - first)
-        keys.run(first, count)
-        queries.run(first * group, count * group)
+    for first in range(0, every, heads):
+        count = min(heads, every - first)
+        keys.run(first // group, count // group)
+        queries.run(first, count)
         if offsets is not None:
-            heads_here, tile = range(first * group, (first + count) * group), way.tile[:2]
-            sum_bands(call, kept, across, lists[1], tile, heads_here, offsets[0], diagonals)
-    return dq, dk, dv, columns, diagonals
+            here = range(first, first + count)
+            sum_bands(call, kept, across, lists[1], way.tile[:2], here, offsets[0], diagonals)
+    return Gradients((dq,), (dk,), dv, (), columns, diagonals)
 
 
 def _keys(

@@ -3,6 +3,8 @@
 
     m' = max(m, max_j x)        α = 2^(c m − c m')        P = ψ 2^(−c m')        l' = α l + Σ_j P        y = Σ P v / l
 
+Where F.BOUNDED, no exponent is large: m stays 0, and α is 1.
+
 here = (b, h, i, anchor, c, head, row, data, n, number of blocks): what all blocks of a tile share.
 """
 
@@ -40,14 +42,19 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
         x = F.height(product, known, at)
         if MASKED:
             x = gl.where(admitted, x, -float("inf"))
-        highest = gl.maximum(m, gl.max(x, 1))
-        shift = gl.where(highest == -float("inf"), 0.0, highest * unit)
-        fade = gl.exp2(m * unit - shift)
-        p = F.weight(x, shift[:, None], product, known, at)
-        if MASKED and not F.COVERED:
-            p = gl.where(admitted, p, 0.0)
-        l = l * fade + gl.sum(p, 1)
-        m = highest
+        if F.BOUNDED:
+            fade = m
+            p = F.weight(x, 0.0, product, known, at)
+            l = l + gl.sum(p, 1)
+        else:
+            highest = gl.maximum(m, gl.max(x, 1))
+            shift = gl.where(highest == -float("inf"), 0.0, highest * unit)
+            fade = gl.exp2(m * unit - shift)
+            p = F.weight(x, shift[:, None], product, known, at)
+            if MASKED and not F.COVERED:
+                p = gl.where(admitted, p, 0.0)
+            l = l * fade + gl.sum(p, 1)
+            m = highest
     else:
         fade = m
         p = F.weight(0.0, 0.0, product, known, at)
@@ -61,7 +68,7 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
 @jit
 def begin(known, unit, SCORES: gl.constexpr, F: gl.constexpr):
     """(m, l) before the first block: the sink is in the total, and in no sum of values."""
-    m = gl.full([LINES], -float("inf"), gl.float32, gl.SliceLayout(1, SCORES))
+    m = gl.full([LINES], 0.0 if F.BOUNDED else -float("inf"), gl.float32, gl.SliceLayout(1, SCORES))
     l = gl.full([LINES], 0.0, gl.float32, gl.SliceLayout(1, SCORES))
     if F.HAS_SINK:
         sink = gl.max(F.sink(known) + gl.zeros([LINES, 1], gl.float32, SCORES), 1)

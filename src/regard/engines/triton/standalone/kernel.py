@@ -48,7 +48,7 @@ class Kernel:
 
 def kernel(made: Program, text: Written) -> Kernel:
     """The texts of one formula."""
-    known = tuple(flags(made).items())
+    known = tuple(made.flags.items())
     own = _own(_reached(known), _definitions(text.text))
     jitted, plain = _finished(known, frozenset(own)), _split(_reached(known))[1]
     first = set(definitions("forward"))
@@ -59,18 +59,6 @@ def kernel(made: Program, text: Written) -> Kernel:
         {name: source for name, source in jitted.items() if name not in first},
         {name: source for name, source in plain.items() if not name.isupper()},
     )
-
-
-def flags(made: Program) -> dict[str, int]:
-    """What a kernel asks of a formula."""
-    return {
-        "EXPONENTIAL": made.is_exponential,
-        "SHARED": made.is_shared,
-        "HAS_MASK": made.mask is not None,
-        "HAS_SINK": made.formula.weight.sink is not None,
-        "COVERED": made.is_softmax_like,
-        "PRODUCTS": len(made.products),
-    }
 
 
 # -- definitions -----------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@
     dright_j = scale Σ_i G_ij left_i,  dv_j = Σ_i w dy  keys held; so is  Σ_i of what a column's own numbers receive
 
 G, with g · ∂ψ/∂product = scale · G, is one of the formula's functions. Seven matrix products instead of five, no
-atomics: the same numbers every time. Where keys are held, blocks are transposed: [keys, rows].
+atomics: the same numbers every time; or, where G is written down (`kept`), five. Where keys are held, blocks are
+transposed: [keys, rows].
 """
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
-# ruff: noqa: RET505, RUF005 - Triton compiles what follows a return, and knows no starred tuples
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined, misc"
+# ruff: noqa: RET505, RUF005, RUF059, SIM102 - Triton compiles what follows a return, knows no starred tuples, takes
+# tuples apart whole, and a flag decides whether what it guards is compiled
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ from .common import (
     put,
     put_all,
     row_hash,
+    spoilt,
     tile,
     tiles,
     times,
@@ -166,7 +169,7 @@ def rows_backward(
 ):  # fmt: skip
     """dleft of one tile of rows, and the sums of its row terms."""
     H, N, n = sizes
-    b, h, t = program(lists, tl.cdiv(N, S.ROWS), H, S)
+    b, h, t = program(lists, tl.cdiv(N, S.ROWS), H, 0, S)
     first = t * S.ROWS
     lefts = tiles((left0, left1, left2)[: F.PRODUCTS], b, h, first, N, S.ROWS, S, True)
     rights = (right0, right1, right2)[: F.PRODUCTS]
@@ -182,14 +185,21 @@ def rows_backward(
     accs, sums = zeros(S.ROWS, S), vectors(F.ROW_PULLS, S.ROWS)
     listed, some, count = blocks(lists, b, h, t, n, S.COLUMNS, F, S)
     block = block_at(listed, 0, count, S)
+    careful: tl.constexpr = not F.HAS_MASK  # the end of an array alone: else products would not stay in flight
     for step in tl.range(0, some):
         ahead = block_at(listed, step + 1, count, S)
-        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True)
+        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True, careful)
         block = ahead
     for step in tl.range(some, count):
         ahead = block_at(listed, step + 1, count, S)
-        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, False)
+        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, False, False)
         block = ahead
+    if F.HAS_MASK:
+        if spoilt(accs):  # once more, with zeros for what no row reads
+            accs, sums = zeros(S.ROWS, S), vectors(F.ROW_PULLS, S.ROWS)
+            for step in tl.range(0, count):
+                block = block_at(listed, step, count, S)
+                accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True, True)
 
     dlefts = (dleft0, dleft1, dleft2)[: F.PRODUCTS]
     put_all(dlefts, accs, F.product_scales((head, row, (0.0,), data)), b, h, first, N, S.ROWS, S)
@@ -198,15 +208,16 @@ def rows_backward(
 
 @triton.jit
 def keys_taken_in(
-    accs, sums, block, held, rights, v, data, N, n, drop, F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr
-):
+    accs, sums, block, held, rights, v, data, N, n, drop,
+    F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr, CAREFUL: tl.constexpr,
+):  # fmt: skip
     """The sums of a tile of rows with one more block of keys."""
     lefts, dys, up, head, row, drops, b, h, r, i, anchor = held
     first, group = block * S.COLUMNS, h // S.GROUP
     j = first + tl.arange(0, S.COLUMNS)[None, :]
     keys = tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED)
     values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
-    product, dp = times(lefts, keys, S), dot(dys, values.T, None, S)
+    product, dp = times(lefts, keys, S, S.EXACT), dot(dys, values.T, None, S)
     known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
     at = (b, h, i, j, anchor)
     keeps = kept(drop, drops, column_hash(drop, j)) if S.DROPS else 0
@@ -219,49 +230,37 @@ def keys_taken_in(
     if MASKED:
         truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.ROWS, S.COLUMNS])
         gs, pulls = only_where(truth, gs), only_where(truth, pulls)
-    return plus_times(accs, gs, keys, S, MASKED), plus_sums(sums, pulls)
+    return plus_times(accs, gs, keys, S, CAREFUL), plus_sums(sums, pulls)
 
 
 # -- keys held -------------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["lists", "sizes", "drop"])
+@triton.jit(do_not_specialize=["lists", "sizes", "kept_of", "drop"])
 def keys_backward(
-    left0, left1, left2, right0, right1, right2, v, dy, dright0, dright1, dright2, dv, stats, column_sums,
-    start, data, lists, sizes, drop, F: tl.constexpr, S: tl.constexpr,
+    left0, left1, left2, right0, right1, right2, v, dy, dright0, dright1, dright2, dv, slants, stats, column_sums,
+    start, data, lists, sizes, kept_of, drop, F: tl.constexpr, S: tl.constexpr,
 ):  # fmt: skip
-    """dright and dv of one tile of keys, and the sums of its column terms, over the query heads of its group."""
+    """dright and dv of one tile of keys, and the sums of its column terms, over the query heads of its group.
+
+    Where `slants` are given, dS goes there too, transposed: a block for each tile of keys and place in its list, of
+    heads from kept_of[0] on, kept_of[1] tiles of keys each.
+    """
     H, N, n = sizes
-    b, group, t = program(lists, tl.cdiv(n, S.COLUMNS), H // S.GROUP, S)
+    b, group, t = program(lists, tl.cdiv(n, S.COLUMNS), H // S.GROUP, kept_of[0] // S.GROUP, S)
     first = t * S.COLUMNS
     keys = tiles((right0, right1, right2)[: F.PRODUCTS], b, group, first, n, S.COLUMNS, S, True)
     lefts = (left0, left1, left2)[: F.PRODUCTS]
     values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, True)
     j, begins = first + tl.arange(0, S.COLUMNS)[:, None], tl.load(start + b).to(tl.int32)
     drops = column_hash(drop, j) if S.DROPS else 0
+    held = (keys, values, drops, b, group, t, j, begins)
+    read = (lefts, dy, stats, data, lists, sizes, drop, slants, kept_of)
 
-    accs, dvs = zeros(S.COLUMNS, S), tl.zeros([S.COLUMNS, S.VALUE_PADDED], tl.float32)
-    for member in tl.range(0, S.GROUP):
-        h = group * S.GROUP + member
-        head = F.heads(data, b, h)
-        column = F.columns(data, head, b, h, j, j < n)
-        held = (keys, values, head, column, drops, b, h, j, begins)
-        sums = vectors(F.COLUMN_PULLS, S.COLUMNS)
-        listed, some, count = blocks(lists, b, h, t, N, S.ROWS, F, S)
-        block = block_at(listed, 0, count, S)
-        for step in tl.range(0, some):
-            ahead = block_at(listed, step + 1, count, S)
-            accs, dvs, sums = rows_taken_in(
-                accs, dvs, sums, block, held, lefts, dy, stats, data, N, n, drop, F, S, True
-            )
-            block = ahead
-        for step in tl.range(some, count):
-            ahead = block_at(listed, step + 1, count, S)
-            accs, dvs, sums = rows_taken_in(
-                accs, dvs, sums, block, held, lefts, dy, stats, data, N, n, drop, F, S, False
-            )
-            block = ahead
-        put_sums(column_sums, sums, b * H + h, first + tl.arange(0, S.COLUMNS), n)
+    accs, dvs = group_taken_in(column_sums, held, read, F, S, False)
+    if F.HAS_MASK:
+        if spoilt(accs + (dvs,)):  # once more, with zeros for what no key is read by
+            accs, dvs = group_taken_in(column_sums, held, read, F, S, True)
 
     drights = (dright0, dright1, dright2)[: F.PRODUCTS]
     put_all(drights, accs, last_scales(data, b, group, F, S), b, group, first, n, S.COLUMNS, S)
@@ -269,18 +268,52 @@ def keys_backward(
 
 
 @triton.jit
+def group_taken_in(column_sums, held, read, F: tl.constexpr, S: tl.constexpr, CAREFUL: tl.constexpr):
+    """Σ over all rows of all query heads of the group, and the sums of column terms, which are written."""
+    keys, values, drops, b, group, t, j, begins = held
+    lefts, dy, stats, data, lists, sizes, drop, slants, kept_of = read
+    H, N, n = sizes
+    accs, dvs = zeros(S.COLUMNS, S), tl.zeros([S.COLUMNS, S.VALUE_PADDED], tl.float32)
+    for member in tl.range(0, S.GROUP):
+        h = group * S.GROUP + member
+        head = F.heads(data, b, h)
+        here = (head, F.columns(data, head, b, h, j, j < n), h)
+        sums = vectors(F.COLUMN_PULLS, S.COLUMNS)
+        listed, some, count = blocks(lists, b, h, t, N, S.ROWS, F, S)
+        if CAREFUL:
+            some = count
+        elif slants is not None:  # what stands beyond the last key must be 0 in what is kept
+            some = tl.where((t + 1) * S.COLUMNS > n, count, some)
+        block = block_at(listed, 0, count, S)
+        for step in tl.range(0, some):
+            ahead = block_at(listed, step + 1, count, S)
+            accs, dvs, sums = rows_taken_in(accs, dvs, sums, block, step, here, held, read, F, S, True, CAREFUL)
+            block = ahead
+        if not CAREFUL:
+            for step in tl.range(some, count):
+                ahead = block_at(listed, step + 1, count, S)
+                accs, dvs, sums = rows_taken_in(accs, dvs, sums, block, step, here, held, read, F, S, False, False)
+                block = ahead
+        put_sums(column_sums, sums, b * H + h, t * S.COLUMNS + tl.arange(0, S.COLUMNS), n)
+    return accs, dvs
+
+
+@triton.jit
 def rows_taken_in(
-    accs, dvs, sums, block, held, lefts, dy, stats, data, N, n, drop,
-    F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr,
+    accs, dvs, sums, block, step, here, held, read,
+    F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr, CAREFUL: tl.constexpr,
 ):  # fmt: skip
     """The sums of a tile of keys with one more block of rows."""
-    keys, values, head, column, drops, b, h, j, begins = held
+    head, column, h = here
+    keys, values, drops, b, group, t, j, begins = held
+    lefts, dy, stats, data, lists, sizes, drop, slants, kept_of = read
+    H, N, n = sizes
     first = block * S.ROWS
     r = first + tl.arange(0, S.ROWS)[None, :]
     i, anchor, inside = begins + r, begins + first // 128 * 128, below(r, N, MASKED)
     queries = tiles(lefts, b, h, first, N, S.ROWS, S, MASKED)
     dys = tile(dy, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, MASKED)
-    product, dp = times(keys, queries, S), dot(values, dys.T, None, S)
+    product, dp = times(keys, queries, S, S.EXACT), dot(values, dys.T, None, S)
     known = (head, F.rows(data, head, b, h, r, inside), column, data)
     at = (b, h, i, j, anchor)
     up = upstream_tile(stats, b, h, first, 0, F, S)
@@ -296,7 +329,10 @@ def rows_taken_in(
         w, gs, pulls = tl.where(truth, w, 0.0), only_where(truth, gs), only_where(truth, pulls)
     if S.GROUP > 1:  # heads of one group may differ in their scales
         gs = scaled(gs, F.product_scales(known))
-    return plus_times(accs, gs, queries, S, MASKED), plus(dvs, w, dys, S, MASKED), plus_sums(sums, pulls)
+    if slants is not None:
+        slot, place = (b * H + h - kept_of[0]) * kept_of[1] + t, step if S.LISTED else block
+        put(slants, gs[0], slot, place, 0, S.COLUMNS, S.COLUMNS, S.ROWS, S.ROWS)
+    return plus_times(accs, gs, queries, S, CAREFUL), plus(dvs, w, dys, S, CAREFUL), plus_sums(sums, pulls)
 
 
 @triton.jit

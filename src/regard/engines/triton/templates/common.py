@@ -77,8 +77,11 @@ def tile(x, b, h, first, length, SIZE: tl.constexpr, WIDTH: tl.constexpr, PADDED
 @triton.jit
 def put(x, value, b, h, first, length, SIZE: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr):
     """x[b, h, first : first + SIZE, :] ← value, in the type of x, where that lies inside."""
-    pointers, inside = places(x, b, h, first, length, SIZE, WIDTH, PADDED, True)
-    tl.store(pointers, narrow(value, x[0].dtype.element_ty), mask=inside)
+    if isinstance(x, tl.tensor_descriptor):
+        x.store([b, h, first, 0], narrow(value, x.dtype).reshape([1, 1, SIZE, PADDED]))
+    else:
+        pointers, inside = places(x, b, h, first, length, SIZE, WIDTH, PADDED, True)
+        tl.store(pointers, narrow(value, x[0].dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -116,6 +119,15 @@ def only_read(x, read):
 
 
 @triton.jit
+def spoilt(xs):
+    """Whether a sum holds NaN: it read one, or has met, with weight 0, a vector that no row of its tile reads."""
+    found = tl.cast(0, tl.int32)
+    for p in tl.static_range(len(xs)):
+        found = tl.maximum(found, tl.max(tl.max((xs[p] != xs[p]).to(tl.int32), 1), 0))
+    return found > 0
+
+
+@triton.jit
 def zeros(SIZE: tl.constexpr, S: tl.constexpr):
     """An empty sum for each product."""
     found = ()
@@ -146,36 +158,37 @@ def dot(a, b, total, S: tl.constexpr):
 
 
 @triton.jit
-def times(xs, ys, S: tl.constexpr):
-    """x yᵀ of each pair of tiles, float32."""
+def times(xs, ys, S: tl.constexpr, APART: tl.constexpr):
+    """x yᵀ of each pair of tiles, float32. APART: nothing that is added later takes part in their sums."""
     found = ()
     for p in tl.static_range(len(xs)):
-        found = found + (alone(dot(xs[p], ys[p].T, None, S), S),)
+        product = dot(xs[p], ys[p].T, None, S)
+        if APART and not INTERPRETED:
+            product = alone(product)
+        found = found + (product,)
     return found
 
 
 @triton.jit
-def alone(product, S: tl.constexpr):
-    """The product: what is added to it later would else be where its sum begins, which loses digits of float32."""
-    if S.EXACT and not INTERPRETED:
-        product = tl.inline_asm_elementwise("mov.f32 $0, $1;", "=f,f", [product], tl.float32, is_pure=True, pack=1)
-    return product
+def alone(product):
+    """The product: what is added to it would else be where its sum begins, which has to wait, and loses digits."""
+    return tl.inline_asm_elementwise("mov.f32 $0, $1;", "=f,f", [product], tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
-def plus_times(totals, gs, xs, S: tl.constexpr, MASKED: tl.constexpr):
+def plus_times(totals, gs, xs, S: tl.constexpr, CAREFUL: tl.constexpr):
     """total + g x of each."""
     found = ()
     for p in tl.static_range(len(totals)):
-        found = found + (plus(totals[p], gs[p], xs[p], S, MASKED),)
+        found = found + (plus(totals[p], gs[p], xs[p], S, CAREFUL),)
     return found
 
 
 @triton.jit
-def plus(total, g, x, S: tl.constexpr, MASKED: tl.constexpr):
-    """total + g x, with g rounded to the type of x; MASKED: what no g multiplies may hold NaN."""
+def plus(total, g, x, S: tl.constexpr, CAREFUL: tl.constexpr):
+    """total + g x, with g rounded to the type of x; CAREFUL: what no g multiplies may hold NaN."""
     g = narrow(g, x.dtype)
-    if MASKED:
+    if CAREFUL:
         x = only_read(x, tl.max(tl.abs(g), 0))
     return dot(g, x, total, S)
 
@@ -184,10 +197,10 @@ def plus(total, g, x, S: tl.constexpr, MASKED: tl.constexpr):
 
 
 @triton.jit
-def program(lists, count, heads, S: tl.constexpr):
+def program(lists, count, heads, first, S: tl.constexpr):
     """The (b, h) of this program and the tile that it holds: tiles of one head side by side, long ones first."""
     number = tl.program_id(0)
-    t, of = number % count, number // count
+    t, of = number % count, first + number // count
     if S.LISTED:
         t = tl.load(lists[2] + of // heads * lists[6] + t)
     return of // heads, of % heads, t

@@ -2,13 +2,16 @@
 
     exponential   m' = max(m, max_j x)     shift = c m'     p = ψ 2^(−shift)     α = 2^(c m − shift)
                   l ← α l + Σ_j p          y ← α y + Σ_j p v_j                   L = c m + log₂ l
+    bounded       the same with m = 0: no exponent is large
     shared        p = ψ                    l ← l + Σ_j p                         y ← y + Σ_j p v_j
     each          p = ψ                                                          y ← y + Σ_j p v_j
 
 and y / l at the end where weights are shared. x, ψ, c and the mask are the formula's functions. Blocks that the mask
-or the end of an array cuts come first; the others pay nothing for either.
+or the end of an array cuts come first; the others pay nothing for either. What no row reads may hold NaN: a tile in
+which 0 has met one is done again with care.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
+# ruff: noqa: SIM102 - a flag decides whether what it guards is compiled
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ from .common import (
     program,
     put,
     row_hash,
+    spoilt,
     tile,
     tiles,
     times,
@@ -41,7 +45,7 @@ def forward(
 ):  # fmt: skip
     """y and the totals of one tile of rows."""
     H, N, n = sizes
-    b, h, t = program(lists, tl.cdiv(N, S.ROWS), H, S)
+    b, h, t = program(lists, tl.cdiv(N, S.ROWS), H, 0, S)
     lefts = tiles((left0, left1, left2)[: F.PRODUCTS], b, h, t * S.ROWS, N, S.ROWS, S, True)
     rights = (right0, right1, right2)[: F.PRODUCTS]
     r = t * S.ROWS + tl.arange(0, S.ROWS)[:, None]
@@ -58,12 +62,19 @@ def forward(
     block = block_at(listed, 0, count, S)
     for step in tl.range(0, some):
         ahead = block_at(listed, step + 1, count, S)  # read a step before it is needed
-        m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, True)
+        m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, True, False)
         block = ahead
     for step in tl.range(some, count):
         ahead = block_at(listed, step + 1, count, S)
-        m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, False)
+        m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, False, False)
         block = ahead
+    if F.HAS_MASK:
+        if spoilt((acc,)):  # once more, with zeros for what no row reads
+            c, m, l = beginning((head, row, (0.0,), data), F, S)
+            acc = tl.zeros([S.ROWS, S.VALUE_PADDED], tl.float32)
+            for step in tl.range(0, count):
+                block = block_at(listed, step, count, S)
+                m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, True, True)
 
     if F.SHARED:
         empty = l == 0
@@ -86,7 +97,7 @@ def forward(
 def beginning(known, F: tl.constexpr, S: tl.constexpr):
     """c, and m and l of rows that have read nothing but the sink."""
     c = F.unit(known) if F.EXPONENTIAL else 1.0
-    m = tl.full([S.ROWS], -float("inf"), tl.float32)
+    m = tl.full([S.ROWS], 0.0 if F.BOUNDED else -float("inf"), tl.float32)
     l = tl.zeros([S.ROWS], tl.float32)
     if F.HAS_SINK:
         sink = tl.reshape(full(F.sink(known), [S.ROWS, 1]), [S.ROWS])
@@ -100,13 +111,14 @@ def beginning(known, F: tl.constexpr, S: tl.constexpr):
 
 @triton.jit
 def taken_in(
-    m, l, acc, c, block, held, rights, v, data, N, n, drop, F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr
-):
+    m, l, acc, c, block, held, rights, v, data, N, n, drop,
+    F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr, CAREFUL: tl.constexpr,
+):  # fmt: skip
     """m, l and Σ p v with one more block of keys."""
     lefts, head, row, drops, b, h, r, i, anchor = held
     first, group = block * S.COLUMNS, h // S.GROUP
     j = first + tl.arange(0, S.COLUMNS)[None, :]
-    product = times(lefts, tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED), S)
+    product = times(lefts, tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED), S, True)
     known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
     at = (b, h, i, j, anchor)
     if MASKED:
@@ -116,11 +128,14 @@ def taken_in(
         x = full(F.height(product, known, at), [S.ROWS, S.COLUMNS])
         if MASKED:
             x = tl.where(truth, x, -float("inf"))
-        highest = tl.maximum(m, tl.max(x, 1))
-        shift = tl.where(highest == -float("inf"), 0.0, c * highest)  # of a row that has read nothing yet
-        p = full(F.weight(x, shift[:, None], product, known, at), [S.ROWS, S.COLUMNS])
-        alpha = tl.exp2(c * m - shift)
-        m, l, acc = highest, l * alpha, acc * alpha[:, None]
+        if F.BOUNDED:
+            p = full(F.weight(x, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
+        else:
+            highest = tl.maximum(m, tl.max(x, 1))
+            shift = tl.where(highest == -float("inf"), 0.0, c * highest)  # of a row that has read nothing yet
+            p = full(F.weight(x, shift[:, None], product, known, at), [S.ROWS, S.COLUMNS])
+            alpha = tl.exp2(c * m - shift)
+            m, l, acc = highest, l * alpha, acc * alpha[:, None]
     else:
         p = full(F.weight(0.0, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
     if MASKED and not (F.EXPONENTIAL and F.COVERED):
@@ -131,4 +146,4 @@ def taken_in(
         p = tl.where(kept(drop, drops, column_hash(drop, j)), p, 0.0)
 
     values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
-    return m, l, plus(acc, p, values, S, MASKED)
+    return m, l, plus(acc, p, values, S, CAREFUL)

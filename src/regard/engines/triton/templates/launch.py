@@ -6,7 +6,7 @@ backward(call, …)              → dlefts, drights, dv, and sums of row terms 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -153,15 +153,38 @@ def _of_rows(
 def _of_keys(
     call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
 ) -> tuple[tuple[Any, ...], Any, tuple[Any, ...]]:
+    drights, dv, sums, run = keys_run(call, stats, dy, lists, tiling)
+    run(0, call.shape[0] * call.shape[1])
+    return drights, dv, sums
+
+
+def keys_run(
+    call: Call,
+    stats: Any | None,
+    dy: Any,
+    lists: Any | None,
+    tiling: Tiling,
+    slants: Any | None = None,
+    across: int = 0,
+) -> tuple[tuple[Any, ...], Any, tuple[Any, ...], Callable[[int, int], None]]:
+    """drights, dv, the sums of columns, and what makes them, for so many heads of the batch from one on.
+
+    slants: room for dS of these heads, (heads · across, places, columns, rows)
+    """
     (batch, heads, _), pulls, keys = call.shape, int(call.formula.COLUMN_PULLS), int(call.v.shape[2])
     drights, dv = tuple(torch.empty_like(_near(x)) for x in call.rights), torch.empty_like(_near(call.v))
     sums = _numbers(call, batch, heads, pulls, keys)
-    _launch(
-        back.keys_backward, keys, tiling.columns, heads // call.group, call, lists, tiling,
+    matrices = (
         *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _matrix(dy, tiling.rows, call),
-        *_three([_plain(x) for x in drights]), _plain(dv), _stats(stats, tiling, call), sums,
+        *_three([_plain(x) for x in drights]), _plain(dv),
+        None if slants is None else _matrix(slants, tiling.columns, call), _stats(stats, tiling, call), sums,
     )  # fmt: skip
-    return drights, dv, sums.unbind(2)
+
+    def run(first: int, count: int) -> None:
+        tiles = triton.cdiv(keys, tiling.columns) * (count // call.group)
+        _start(back.keys_backward, tiles, call, lists, tiling, matrices, (first, across))
+
+    return drights, dv, sums.unbind(2), run
 
 
 # -- arguments of a kernel -------------------------------------------------------------------------------------
@@ -171,11 +194,16 @@ def _launch(
     kernel: Any, length: int, size: int, heads: int, call: Call, lists: Any | None, tiling: Tiling, *matrices: Any
 ) -> None:
     """Run a kernel with one program for each tile of each (b, head)."""
-    grid = (triton.cdiv(length, size) * heads * call.shape[0],)
+    _start(kernel, triton.cdiv(length, size) * heads * call.shape[0], call, lists, tiling, matrices)
+
+
+def _start(
+    kernel: Any, programs: int, call: Call, lists: Any | None, tiling: Tiling, matrices: tuple[Any, ...], *more: Any
+) -> None:
     drop = None if call.drop is None else (call.drop.seed, call.drop.threshold, call.drop.scale)
     start(
-        kernel, grid, *matrices, call.start, call.data or (0,), _listed(lists), call.sizes, drop, call.formula,
-        _constants(call, lists, tiling), num_warps=tiling.warps, num_stages=tiling.stages,
+        kernel, (programs,), *matrices, call.start, call.data or (0,), _listed(lists), call.sizes, *more, drop,
+        call.formula, _constants(call, lists, tiling), num_warps=tiling.warps, num_stages=tiling.stages,
         enable_fp_fusion=not is_exact(call),
     )  # fmt: skip
 

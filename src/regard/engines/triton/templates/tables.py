@@ -66,7 +66,7 @@ def pairs(held, block, rights, v, data, n, drop, F: tl.constexpr, S: tl.constexp
     first, group = block * S.COLUMNS, h // S.GROUP
     j = first + tl.arange(0, S.COLUMNS)[None, :]
     values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
-    product = times(lefts, tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED), S)
+    product = times(lefts, tiles(rights, b, group, first, n, S.COLUMNS, S, MASKED), S, S.EXACT)
     dp = dot(dys, values.T, None, S)
     known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
     at = (b, h, i, j, anchor)
