@@ -1,9 +1,9 @@
 """Runs the fused engine's host side on a chip that is not there: every kernel is compiled for it, none is launched.
 
-    python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 "softmax(dot / sqrt(d))" …
+    python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 256 "softmax(dot / sqrt(d))" …
 
 prints, for each formula, the kernels that were compiled with their bytes of shared memory, or the error. What stands
-behind the dtype are the choices of regard.fused, and the width of vectors. Numbers are never looked at. In a process of
+behind the dtype are the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked at. In a process of
 its own, because triton must not be interpreted here.
 """
 
@@ -98,10 +98,10 @@ def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]
 
 
 def main() -> None:
-    chip, dtype, choices, width, *formulas = sys.argv[1:]
+    chip, dtype, choices, width, length, *formulas = sys.argv[1:]
     pretend(int(chip))
     for text in formulas:
-        found = tried(text, getattr(torch, dtype), json.loads(choices), (1, 2, 256, int(width)))
+        found = tried(text, getattr(torch, dtype), json.loads(choices), (1, 2, int(length), int(width)))
         sys.stdout.write(json.dumps({"formula": text, "triton": triton.__version__, **found}) + "\n")
         sys.stdout.flush()
 

@@ -141,7 +141,7 @@ class Call:
 
     def weights(self, s: Any, i: Any, j: Any, slopes: Any) -> Any:
         c = 0.12751743
-        if self.formula in ("softmax", "causal", "sink", "documents"):
+        if self.formula in ("softmax", "causal", "bounded", "causal and bounded", "sink", "documents"):
             return torch.exp2(s * c)
         if "column table" in self.formula:
             return torch.exp2((s + self.table.double()[j % (2 * REACH + 1)]) * c)

@@ -41,6 +41,7 @@ class Case(NamedTuple):
     back: set[str]
     none: set[str]
     width: int = 64
+    length: int = 256
 
 
 HOPPER = {"template": "hopper"}
@@ -58,6 +59,9 @@ CASES = {
         {"rows_backward"} | GLUON,
         width=128,
     ),
+    "Triton on Hopper, one tile": Case(
+        "90", "bfloat16", {"template": "triton"}, [DOCUMENTS], TRITON_KEPT, {"rows_backward"} | GLUON, 128, length=64
+    ),
     "Triton on Ampere, dS kept": Case(
         "80", "float16", {"memory": 2**24}, [RELATIVE_CAUSAL], TRITON_KEPT | {"band_sums"}, {"rows_backward"}, width=128
     ),
@@ -68,9 +72,9 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_kernel_compiles(name: str) -> None:
-    chip, dtype, choices, formulas, back, none, width = CASES[name]
+    chip, dtype, choices, formulas, back, none, width, length = CASES[name]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, str(TOOL), chip, dtype, json.dumps(choices), str(width), *formulas]
+    command = [sys.executable, str(TOOL), chip, dtype, json.dumps(choices), str(width), str(length), *formulas]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [made["formula"] for made in found] == formulas, done.stderr

@@ -67,3 +67,35 @@ def test_an_error_within_leaves_nothing_waiting(told: list[str]) -> None:
         broken()
     start(Kernel("b", told), (1,))
     assert told == ["run b(1,) () {}"]
+
+
+class Broken(Kernel):
+    """A kernel that does not compile: neither beside others, nor alone."""
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        def run(*_: Any, **__: Any) -> None:
+            raise ValueError("does not compile")
+
+        return run
+
+    def warmup(self, *arguments: Any, grid: tuple[int, ...], **options: Any) -> None:
+        from triton.runtime._async_compile import active_mode
+
+        mode = active_mode.get()
+        assert mode is not None
+        mode.submit("broken", self[grid], self.told.append)
+
+
+def test_a_kernel_that_does_not_compile_says_so_and_leaves_the_others_alone(told: list[str]) -> None:
+    from regard.engines.triton.starting import start, together
+
+    def broken() -> None:
+        with together("broken"):
+            start(Broken("a", told), (1,))
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="does not compile"):
+            broken()
+    with together("whole"):
+        start(Kernel("b", told), (1,))
+    assert told == ["compile b(1,) () {}", "run b(1,) () {}"]

@@ -51,7 +51,7 @@ def together(key: Hashable) -> Iterator[None]:
         yield
     finally:
         _WAITING.reset(token)
-    with ThreadPoolExecutor(len(waiting) or 1) as threads, triton.AsyncCompileMode(threads):
+    with ThreadPoolExecutor(len(waiting) or 1) as threads, triton.AsyncCompileMode(threads, ignore_errors=True):
         for made in waiting:
             made.compile()
     for made in waiting:

@@ -117,12 +117,23 @@ def stat(stats, b, h, line, first, AXIS: tl.constexpr, S: tl.constexpr):
 
 
 @triton.jit
-def weights_again(product, known, at, up, dp, keeps, drop, F: tl.constexpr, S: tl.constexpr, LIKE: tl.constexpr):
+def vanishes(F: tl.constexpr):
+    """Whether all that a block gives is a multiple of ψ = 2^(c·x), and so 0 where x is −∞; what it spoils shows in G."""
+    return F.EXPONENTIAL and F.COVERED and F.PRODUCTS > 0
+
+
+@triton.jit
+def weights_again(
+    product, known, at, up, dp, keeps, drop, truth,
+    F: tl.constexpr, S: tl.constexpr, LIKE: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
     """x, w (what dropout leaves of it) and g of a block."""
     shift, delta, inverse = up
     x, g = 0.0, dp
     if F.EXPONENTIAL:
         x = full(F.height(product, known, at), LIKE)
+        if MASKED and vanishes(F):
+            x = tl.where(truth, x, -float("inf"))
     w = full(F.weight(x, shift, product, known, at), LIKE)
     if S.DROPS:
         w, g = tl.where(keeps, w * drop[2], 0.0), tl.where(keeps, g * drop[2], 0.0)
@@ -221,14 +232,16 @@ def keys_taken_in(
     known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
     at = (b, h, i, j, anchor)
     keeps = kept(drop, drops, column_hash(drop, j)) if S.DROPS else 0
-    x, _, g = weights_again(product, known, at, up, dp, keeps, drop, F, S, [S.ROWS, S.COLUMNS])
+    truth = True
+    if MASKED:
+        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.ROWS, S.COLUMNS])
+    x, _, g = weights_again(product, known, at, up, dp, keeps, drop, truth, F, S, [S.ROWS, S.COLUMNS], MASKED)
     gs, pulls = (), ()
     if F.PRODUCTS > 0:
         gs = alls(F.pull_products(g, x, up[0], product, known, at), [S.ROWS, S.COLUMNS])
     if F.ROW_PULLS > 0:
         pulls = alls(F.pull_rows(g, x, up[0], product, known, at), [S.ROWS, S.COLUMNS])
-    if MASKED:
-        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.ROWS, S.COLUMNS])
+    if MASKED and (CAREFUL or not vanishes(F)):
         gs, pulls = only_where(truth, gs), only_where(truth, pulls)
     return plus_times(accs, gs, keys, S, CAREFUL), plus_sums(sums, pulls)
 
@@ -318,14 +331,16 @@ def rows_taken_in(
     at = (b, h, i, j, anchor)
     up = upstream_tile(stats, b, h, first, 0, F, S)
     keeps = kept(drop, row_hash(drop, b, h, i), drops) if S.DROPS else 0
-    x, w, g = weights_again(product, known, at, up, dp, keeps, drop, F, S, [S.COLUMNS, S.ROWS])
+    truth = True
+    if MASKED:
+        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.COLUMNS, S.ROWS])
+    x, w, g = weights_again(product, known, at, up, dp, keeps, drop, truth, F, S, [S.COLUMNS, S.ROWS], MASKED)
     gs, pulls = (), ()
     if F.PRODUCTS > 0:
         gs = alls(F.pull_products(g, x, up[0], product, known, at), [S.COLUMNS, S.ROWS])
     if F.COLUMN_PULLS > 0:
         pulls = alls(F.pull_columns(g, x, up[0], product, known, at), [S.COLUMNS, S.ROWS])
-    if MASKED:
-        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.COLUMNS, S.ROWS])
+    if MASKED and (CAREFUL or not vanishes(F)):
         w, gs, pulls = tl.where(truth, w, 0.0), only_where(truth, gs), only_where(truth, pulls)
     if S.GROUP > 1:  # heads of one group may differ in their scales
         gs = scaled(gs, F.product_scales(known))

@@ -4,11 +4,10 @@
     y = Σ_z α_z a_z / Σ_z α_z l_z   α_z = 2^(s_z − s)           s = max_z s_z
 
 The rows of a program are all pairs (head of the group, query) of one key head, so that a key is read once. A sink is
-one more part. Where ψ is no exponential, every s is 0. The blocks of all key heads are dealt out evenly, so that all of
-the chip is busy to the end: a program may take the last blocks of one head and the first of the next.
+one more part. Where ψ is no exponential, every s is 0.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
-# ruff: noqa: RUF005, RUF059 - Triton knows no starred tuples, and takes tuples apart whole
+# ruff: noqa: RUF005 - Triton knows no starred tuples
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from ..tilings import Tiling
 from . import launch
 from .common import admitted, below, block_at, full, narrow, plus, tile, tiles, times, whole_and_rest
 from .launch import Call, padded
-from .tables import NONE, WHOLE, extended, kinds_of, multiprocessors
+from .tables import NONE, WHOLE, extended, kinds_of, multiprocessors, shares_for
 
 # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -90,36 +89,17 @@ def taken_in(m, l, acc, c, block, held, rights, v, data, n, F: tl.constexpr, S: 
     return m, l, plus(acc, p, values, S, MASKED)
 
 
-@triton.jit
-def owner(unit, units, programs):
-    """The program that takes a unit, where they are dealt out evenly, in order."""
-    return ((unit.to(tl.int64) + 1) * programs - 1) // units
-
-
 @triton.jit(do_not_specialize=["sizes"])
-def part(lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S: tl.constexpr):
-    """Σ p v, c · max x and Σ p over one part of the keys of all key heads, in order: the end of one, the next …"""
-    G, N, n, pairs, slots = sizes
+def part(
+    lefts, right0, right1, right2, v, start, data, lists, parts, sizes, F: tl.constexpr, S: tl.constexpr
+):  # fmt: skip
+    """Σ p v, c · max x and Σ p over one part of the keys of one key head."""
+    G, N, n = sizes
+    sums, shifts, totals = parts
+    rights = (right0, right1, right2)[: F.PRODUCTS]
     if S.CHAINED:
         gdc_launch_dependents()
-    each = tl.cdiv(n, S.COLUMNS)
-    units = tl.cast(pairs, tl.int64) * each
-    begin = tl.program_id(0) * units // tl.num_programs(0)
-    end = (tl.program_id(0) + 1) * units // tl.num_programs(0)
-    for pair in tl.range((begin // each).to(tl.int32), tl.cdiv(end, each).to(tl.int32)):
-        first = tl.maximum(begin - tl.cast(pair, tl.int64) * each, 0).to(tl.int32)
-        last = tl.minimum(end - tl.cast(pair, tl.int64) * each, each).to(tl.int32)
-        slot = tl.program_id(0) - owner(tl.cast(pair, tl.int64) * each, units, tl.num_programs(0))
-        part_of(pair, first, last, slot, lefts, rights, v, start, data, lists, parts, sizes, F, S)
-
-
-@triton.jit
-def part_of(
-    pair, first, last, slot, lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S: tl.constexpr
-):
-    """The sums of one key head over its units from the first to the last, as the part of that number."""
-    G, N, n, _pairs, slots = sizes
-    sums, shifts, totals = parts
+    z, splits, pair = tl.program_id(0), tl.num_programs(0), tl.program_id(1)
     b, g = pair // G, pair % G
     h, r, there = packed_rows(0, S.GROUP, N, g, S.ROWS)
     anchor = tl.load(start + b).to(tl.int32)
@@ -128,9 +108,7 @@ def part_of(
     held = (packed_tiles(lefts, b, h, r, there, S), head, row, b, g, h, anchor + r, anchor, there)
 
     listed, some, count = part_blocks(lists, b, g, n, S)
-    if S.LISTED:  # a unit is a share of what is listed
-        each = tl.cdiv(n, S.COLUMNS).to(tl.int64)
-        first, last = (first * count // each).to(tl.int32), (last * count // each).to(tl.int32)
+    first, last = z * count // splits, (z + 1) * count // splits
     middle = tl.minimum(tl.maximum(some, first), last)
     c = F.unit((head, row, (0.0,), data)) if F.EXPONENTIAL else 1.0
     m = tl.full([S.ROWS, 1], -float("inf"), tl.float32)
@@ -147,7 +125,7 @@ def part_of(
         block = ahead
 
     place = tl.cast(pair, tl.int64) * (S.GROUP * N) + tl.arange(0, S.ROWS)[:, None]
-    place = place * slots + slot
+    place = place * splits + z
     column = tl.arange(0, S.VALUE_PADDED)[None, :]
     tl.store(sums + place * S.VALUE + column, acc, mask=there & (column < S.VALUE))
     tl.store(shifts + place, c * m, mask=there)
@@ -175,15 +153,13 @@ def beginning(data, b, h, r, there, F: tl.constexpr):
 @triton.jit(do_not_specialize=["sizes"])
 def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
     """y of one packed row, some columns of it, and its total."""
-    G, N, slots, each, programs = sizes
+    G, N, splits = sizes
     sums, shifts, totals = parts
     packed, pair, column = tl.program_id(0), tl.program_id(1), tl.program_id(2) * S.BAND
-    units, unit = tl.num_programs(1).to(tl.int64) * each, tl.cast(pair, tl.int64) * each
-    splits = (owner(unit + each - 1, units, programs) - owner(unit, units, programs)).to(tl.int32) + 1
     b, g = pair // G, pair % G
     h, r, there = packed_rows(packed, S.GROUP, N, g, 1)
     column = column + tl.arange(0, S.BAND)[None, :]
-    first = (tl.cast(pair, tl.int64) * (S.GROUP * N) + packed) * slots
+    first = (tl.cast(pair, tl.int64) * (S.GROUP * N) + packed) * splits
     shift, l = beginning(data, b, h, r, there, F)
     acc = tl.zeros([1, S.BAND], tl.float32)
     if S.CHAINED:
@@ -247,27 +223,26 @@ def by_key_head(lists: Any, group: int, blocks: int) -> tuple[Any, Any]:
     return rank.argsort(dim=-1, stable=True).int(), counts
 
 
-def decode(call: Call, lists: Any | None, tiling: Tiling, programs: int | None = None) -> tuple[Any, Any | None]:
+def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = None) -> tuple[Any, Any | None]:
     """y (B, H, N, E), and L = log₂ Z or Z of each row; `lists` are those of one row tile."""
     (batch, _, queries), (_, key_heads, keys, width) = call.shape, call.v.shape
     pairs, rows, blocks = batch * key_heads, call.group * queries, triton.cdiv(keys, tiling.columns)
     resident = 1 if tiling.rows > FEW_ROWS and tiling.warps == 4 else 2
-    programs = min(pairs * blocks, programs or resident * multiprocessors(call.v.device))
-    slots = triton.cdiv(programs, pairs) + 1  # parts of a key head, at most
+    splits = splits or shares_for(pairs, blocks, resident * multiprocessors(call.v.device))
     chained = launch.has_descriptors(call.v.device)  # Hopper's: a kernel is set up while the one before it runs
     sizes = extended(launch._constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32, CHAINED=chained)
     y = launch._rows_like(call, width, call.v.dtype)
     total = launch.totals(call)
-    parts = tuple(launch._numbers(call, pairs, rows, slots, *last) for last in ((width,), (), ()))
-    lefts, rights = (tuple(map(_plain, sides)) for sides in (call.lefts, call.rights))
-    part[(programs,)](
-        lefts, rights, _plain(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,
-        (key_heads, queries, keys, pairs, slots), call.formula, sizes, num_warps=tiling.warps,
-        num_stages=tiling.stages,
+    parts = tuple(launch._numbers(call, pairs, rows, splits, *last) for last in ((width,), (), ()))
+    import os
+    how = (lambda x: launch._matrix(x, tiling.columns, call)) if os.environ.get("DESC") else _plain
+    part[(splits, pairs)](
+        tuple(map(_plain, call.lefts)), *launch._three([how(x) for x in call.rights]), how(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,
+        (key_heads, queries, keys), call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     joined[(rows, pairs, triton.cdiv(width, 32))](
-        launch._plain(y), total, call.data or (0,), parts, (key_heads, queries, slots, blocks, programs),
-        call.formula, sizes, launch_pdl=chained,
+        launch._plain(y), total, call.data or (0,), parts, (key_heads, queries, splits), call.formula, sizes,
+        launch_pdl=chained,
     )  # fmt: skip
     return y, total
 

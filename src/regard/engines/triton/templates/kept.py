@@ -46,7 +46,8 @@ def queries_backward(right, dleft, slants, places, data, lists, sizes, kept_of, 
     listed, _some, count = blocks(lists, b, h, t, n, S.COLUMNS, F, S)
     written = listed
     if S.LISTED:
-        written, _some, _count = blocks((places,) + lists[1:], b, h, t, n, S.COLUMNS, F, S)
+        there = (places, lists[1], lists[2], lists[3], lists[4], lists[5], lists[6])
+        written, _some, _count = blocks(there, b, h, t, n, S.COLUMNS, F, S)
     accs = no_rows(S)
     block, place = block_at(listed, 0, count, S), place_at(written, 0, count, t, S)
     for step in tl.range(0, count):

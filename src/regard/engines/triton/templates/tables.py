@@ -71,7 +71,7 @@ def pairs(held, block, rights, v, data, n, drop, F: tl.constexpr, S: tl.constexp
     known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
     at = (b, h, i, j, anchor)
     keeps = kept(drop, drops, column_hash(drop, j)) if S.DROPS else 0
-    x, _, g = weights_again(product, known, at, up, dp, keeps, drop, F, S, [S.ROWS, S.COLUMNS])
+    x, _, g = weights_again(product, known, at, up, dp, keeps, drop, True, F, S, [S.ROWS, S.COLUMNS], False)
     truth = tl.full([S.ROWS, S.COLUMNS], True, tl.int1)
     if MASKED:
         truth = full(admitted(product, known, at, inside & (j < n), F), [S.ROWS, S.COLUMNS])
