@@ -3,8 +3,8 @@
     python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 256 "softmax(dot / sqrt(d))" …
 
 prints, for each formula, the kernels that were compiled with their bytes of shared memory, or the error. What stands
-behind the dtype are the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked at. In a process of
-its own, because triton must not be interpreted here.
+behind the dtype are the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked
+at. In a process of its own, because triton must not be interpreted here.
 """
 
 from __future__ import annotations

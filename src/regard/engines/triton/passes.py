@@ -160,7 +160,8 @@ class Pass:
         capability = torch.cuda.get_device_capability(self.v.device)
         width = max(16, sum(launch.padded(int(x.shape[3])) for x in self.lefts))
         sizes = width, int(self.v.shape[3]), self.v.element_size()
-        return tiling(capability, *sizes, which, loads(self.made), is_marked(self.made))
+        return tiling(capability, *sizes, which, loads(self.made), is_marked(self.made),
+                      self.made.is_exponential)  # fmt: skip
 
     def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
         """The tiles that the mask lets through; None where there is no mask."""

@@ -23,10 +23,12 @@ class Tiling:
 KERNELS = ("forward", "rows", "keys")  # the forward pass; backward with rows held (dq), with keys held (dk, dv)
 HOPPER = {
     64: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 128, 8, 2)),
-    128: (Tiling(64, 64, 4, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
+    128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
     256: (Tiling(128, 64, 8, 2), Tiling(64, 64, 8, 2), Tiling(32, 64, 8, 2)),
 }
-LOADED = {"forward": Tiling(64, 64, 4, 2), "keys": Tiling(32, 64, 4, 3)}  # Hopper, width 128, numbers for each pair
+# Hopper, width 128, forward: two programs on a multiprocessor, the products of one under the exponentials of the other
+TWO = {False: Tiling(64, 64, 4, 3), True: Tiling(64, 64, 4, 2)}  # True: with loads
+LOADED = Tiling(32, 64, 4, 3)  # Hopper, width 128, keys held, with numbers for each pair
 KEPT = Tiling(64, 64, 4, 2)  # keys held, with dS written down
 AMPERE = {
     64: (Tiling(128, 64, 8, 2), Tiling(128, 64, 8, 2), Tiling(32, 64, 4, 2)),
@@ -48,17 +50,22 @@ def tiling(
     which: str,
     loads: int = 0,
     marked: bool = False,
+    exponential: bool = True,
 ) -> Tiling:
     """The tiling of a kernel. `width` is that of all products together; dtype_bytes those of the widest operand.
 
     loads:  numbers that are read from tables for each pair; the compiler brings them ahead into shared memory too
     marked: whether a mask reads tables for each row or key; they take the place that a third stage would
+    exponential: whether the chip's special units are as busy as those of its products
     """
     table = FLOAT32 if dtype_bytes == 4 else HOPPER if _has_large_memory(capability) else AMPERE
     wide = max(_padded(width), _padded(value_width))
     found = KEPT if which == "kept" else table[64 if wide <= 64 else 128 if wide <= 128 else 256][KERNELS.index(which)]
-    if table is HOPPER and wide == 128 and (loads or (marked and which == "forward")):
-        found = LOADED.get(which, found)
+    if table is HOPPER and wide == 128:
+        if which == "forward" and (exponential or loads):
+            found = TWO[loads > 0 or marked]
+        elif which == "keys" and loads:
+            found = LOADED
 
     def fits(tiles: Tiling) -> bool:
         used = shared_bytes(tiles, capability, width, value_width, dtype_bytes, which)

@@ -118,7 +118,7 @@ def stat(stats, b, h, line, first, AXIS: tl.constexpr, S: tl.constexpr):
 
 @triton.jit
 def vanishes(F: tl.constexpr):
-    """Whether all that a block gives is a multiple of ψ = 2^(c·x), and so 0 where x is −∞; what it spoils shows in G."""
+    """Whether all that a block gives is a multiple of ψ = 2^(c·x): 0 where x is −∞, and what it spoils shows in G."""
     return F.EXPONENTIAL and F.COVERED and F.PRODUCTS > 0
 
 
@@ -196,10 +196,9 @@ def rows_backward(
     accs, sums = zeros(S.ROWS, S), vectors(F.ROW_PULLS, S.ROWS)
     listed, some, count = blocks(lists, b, h, t, n, S.COLUMNS, F, S)
     block = block_at(listed, 0, count, S)
-    careful: tl.constexpr = not F.HAS_MASK  # the end of an array alone: else products would not stay in flight
     for step in tl.range(0, some):
         ahead = block_at(listed, step + 1, count, S)
-        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True, careful)
+        accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True, False)
         block = ahead
     for step in tl.range(some, count):
         ahead = block_at(listed, step + 1, count, S)
@@ -223,6 +222,7 @@ def keys_taken_in(
     F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr, CAREFUL: tl.constexpr,
 ):  # fmt: skip
     """The sums of a tile of rows with one more block of keys."""
+    careful: tl.constexpr = CAREFUL if F.HAS_MASK else MASKED  # `plus` says why
     lefts, dys, up, head, row, drops, b, h, r, i, anchor = held
     first, group = block * S.COLUMNS, h // S.GROUP
     j = first + tl.arange(0, S.COLUMNS)[None, :]
@@ -241,9 +241,9 @@ def keys_taken_in(
         gs = alls(F.pull_products(g, x, up[0], product, known, at), [S.ROWS, S.COLUMNS])
     if F.ROW_PULLS > 0:
         pulls = alls(F.pull_rows(g, x, up[0], product, known, at), [S.ROWS, S.COLUMNS])
-    if MASKED and (CAREFUL or not vanishes(F)):
+    if MASKED and (careful or not vanishes(F)):
         gs, pulls = only_where(truth, gs), only_where(truth, pulls)
-    return plus_times(accs, gs, keys, S, CAREFUL), plus_sums(sums, pulls)
+    return plus_times(accs, gs, keys, S, careful), plus_sums(sums, pulls)
 
 
 # -- keys held -------------------------------------------------------------------------------------------------

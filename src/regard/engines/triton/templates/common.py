@@ -186,7 +186,11 @@ def plus_times(totals, gs, xs, S: tl.constexpr, CAREFUL: tl.constexpr):
 
 @triton.jit
 def plus(total, g, x, S: tl.constexpr, CAREFUL: tl.constexpr):
-    """total + g x, with g rounded to the type of x; CAREFUL: what no g multiplies may hold NaN."""
+    """total + g x, with g rounded to the type of x; CAREFUL: what no g multiplies may hold NaN.
+
+    A careful product is awaited at once. So is, without a mask, that of the one block that sticks out of the array:
+    were it in flight where two loops meet, the assembler would await every product of the kernel.
+    """
     g = narrow(g, x.dtype)
     if CAREFUL:
         x = only_read(x, tl.max(tl.abs(g), 0))

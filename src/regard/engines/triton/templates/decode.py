@@ -90,13 +90,10 @@ def taken_in(m, l, acc, c, block, held, rights, v, data, n, F: tl.constexpr, S: 
 
 
 @triton.jit(do_not_specialize=["sizes"])
-def part(
-    lefts, right0, right1, right2, v, start, data, lists, parts, sizes, F: tl.constexpr, S: tl.constexpr
-):  # fmt: skip
+def part(lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S: tl.constexpr):
     """Σ p v, c · max x and Σ p over one part of the keys of one key head."""
     G, N, n = sizes
     sums, shifts, totals = parts
-    rights = (right0, right1, right2)[: F.PRODUCTS]
     if S.CHAINED:
         gdc_launch_dependents()
     z, splits, pair = tl.program_id(0), tl.num_programs(0), tl.program_id(1)
@@ -234,10 +231,9 @@ def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = N
     y = launch._rows_like(call, width, call.v.dtype)
     total = launch.totals(call)
     parts = tuple(launch._numbers(call, pairs, rows, splits, *last) for last in ((width,), (), ()))
-    import os
-    how = (lambda x: launch._matrix(x, tiling.columns, call)) if os.environ.get("DESC") else _plain
+    lefts, rights = (tuple(map(_plain, sides)) for sides in (call.lefts, call.rights))
     part[(splits, pairs)](
-        tuple(map(_plain, call.lefts)), *launch._three([how(x) for x in call.rights]), how(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,
+        lefts, rights, _plain(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,
         (key_heads, queries, keys), call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     joined[(rows, pairs, triton.cdiv(width, 32))](

@@ -115,6 +115,7 @@ def taken_in(
     F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr, CAREFUL: tl.constexpr,
 ):  # fmt: skip
     """m, l and Σ p v with one more block of keys."""
+    careful: tl.constexpr = CAREFUL if F.HAS_MASK else MASKED  # `plus` says why
     lefts, head, row, drops, b, h, r, i, anchor = held
     first, group = block * S.COLUMNS, h // S.GROUP
     j = first + tl.arange(0, S.COLUMNS)[None, :]
@@ -146,4 +147,4 @@ def taken_in(
         p = tl.where(kept(drop, drops, column_hash(drop, j)), p, 0.0)
 
     values = tile(v, b, group, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
-    return m, l, plus(acc, p, values, S, CAREFUL)
+    return m, l, plus(acc, p, values, S, careful)
