@@ -213,6 +213,16 @@ def test_three_warpgroups_turns_and_few_programs_change_nothing(formula):
             torch.testing.assert_close((y, total), usual, atol=0, rtol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("staged", range(8))
+def test_vectors_of_columns_take_a_stage_where_they_need_its_room(staged):
+    tilings = rehearsed("tilings")
+    uneven = tilings.Traits(exponential=False, masked=True, even=False, uses_j=True, columns=True)
+    found = tilings.tiling(128, 128, uneven, staged)
+    bytes_ = 128 * 128 * 2 + found.stages * 128 * (2 * 128 * 2 + staged * 4)
+    assert bytes_ + 1024 <= BYTES
+    assert found.stages == (3 if staged < 2 else 2)
+
+
 # -- compiled --------------------------------------------------------------------------------------------------
 
 CASES = "softmax 64,softmax 128,softmax 256,causal in turn,alibi 64,sigmoid 128,relative 128,documents 64".split(",")

@@ -21,6 +21,11 @@ ALIBI = "softmax(dot / sqrt(d) - 2 ** (-8 * (h + 1) / H) * (i - j), mask=j <= i)
 TABLES = 'share(exp(s), sink=exp(table("rest")[h]))(tanh(dot / sqrt(d)) + table("bias")[h, i - j + 255])'
 DOCUMENTS = 'each(sigmoid(s))(cosine, mask=equal(table("ids")[b, i], table("ids")[b, j]))'
 FULL = 'softmax(dot(table("M")) + table("whole")[h, i, j])'
+COLUMNS = "each(sigmoid(s))(dot * cosine - sqdist / d, mask=j <= i)"  # two vectors of columns beside each block
+FUNCTIONS = (
+    "share(exp(s) + softplus(s) + gelu(s) ** 2)(log(1 + abs(dot)) + sin(dot) + cos(dot) + erf(dot) + sqrt(abs(dot)))"
+)
+PLACES = 'softmax(-abs(i - j) / 8, mask=j < table("lengths")[b])'  # no product at all
 RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
 RELATIVE_CAUSAL = 'softmax(dot / sqrt(d) + table("bias")[h, i - j], mask=j <= i)'
 
@@ -48,6 +53,10 @@ HOPPER = {"template": "hopper"}
 CASES = {
     "Gluon": Case("90", "bfloat16", HOPPER, [ALIBI, TABLES], GLUON | {"backward_rows"}, KEPT),
     "Gluon, dS kept": Case("90", "bfloat16", HOPPER, [RELATIVE, RELATIVE_CAUSAL], GLUON | KEPT, AGAIN, width=128),
+    "Gluon, columns": Case("90", "bfloat16", HOPPER, [COLUMNS], GLUON | {"backward_rows"}, KEPT, width=128),
+    "Gluon, functions": Case("90", "bfloat16", HOPPER, [FUNCTIONS], GLUON | {"backward_rows"}, KEPT),
+    "Triton on Hopper, functions": Case("90", "float16", {"template": "triton"}, [FUNCTIONS], TRITON, GLUON | KEPT),
+    "Triton on Hopper, places": Case("90", "bfloat16", {}, [PLACES], {"keys_backward"}, GLUON | KEPT, width=128),
     "Gluon, nothing kept": Case("90", "bfloat16", HOPPER | {"memory": 0}, [RELATIVE], GLUON | AGAIN, KEPT, width=128),
     "Triton on Hopper": Case("90", "bfloat16", {"template": "triton"}, [DOCUMENTS, FULL], TRITON, GLUON | KEPT),
     "Triton on Hopper, dS kept": Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 import regard as rg
 from regard import cosine, d, dot, each, h, i, j, log, maximum, minimum, share, sigmoid, sqdist, sqrt, table
+from regard.algebra.functions import FUNCTIONS
 from regard.algebra.laws import Kind
 from regard.engines.triton.choice import _is_curved
 from regard.engines.triton.passes import offsets_of
@@ -159,3 +161,12 @@ def test_numbers_and_vectors_are_multiplied_before_they_meet_pairs():
     assert "return 11.541560327111707 * row0 * column0 * product0" in made
     made = written(program(rg.Attention(table("t")[h] * dot * table("u")[j]), True), exact=False).text
     assert "column0 * product0" in made
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("where", "minimum", "maximum")])
+def test_every_function_that_is_called_is_written_too(name, exact):
+    attention = rg.Attention(weight=each(lambda s: getattr(rg, name, abs)(s)))
+    tree = ast.parse(written(program(attention, True), exact=exact).text)
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert called <= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} | {"float"}

@@ -139,8 +139,9 @@ class Writer:
         truths, values = (arguments[:1], arguments[1:]) if function is Where else ([], arguments)
         whole = function.keeps_integers and all(value.whole for value in values)
         values = values if whole else [self.real(value) for value in values]
-        if "triton" in function.helpers:
-            self._help(function.helpers.get(self.flavour, function.helpers["triton"]))
+        definition = function.helpers.get(self.flavour, function.helpers.get("triton"))
+        if definition is not None:
+            self._help(definition)
         source = function.source.get(self.flavour, function.source["triton"])
         return Piece(source.format(*(piece.text for piece in (*truths, *values))), ATOM, whole)
 
@@ -184,7 +185,7 @@ class Writer:
         if not piece.whole:
             return piece
         if piece.value is not None:
-            return Piece(repr(piece.value), piece.bond, False, piece.value, True)
+            return Piece(repr(piece.value), piece.bond, False, piece.value, SINGLE)
         return Piece(f"{piece.within(PRODUCT)} * 1.0", PRODUCT, spread=piece.spread)
 
 

@@ -62,7 +62,8 @@ def _chip(device: Any) -> str | None:
 
 def tiling_of(call: Any, traits: Traits) -> Tiling:
     """The tiles of a call (templates.launch.Call)."""
-    return tiling(padded(int(call.rights[0].shape[3])), padded(int(call.v.shape[3])), traits)
+    widths = padded(int(call.rights[0].shape[3])), padded(int(call.v.shape[3]))
+    return tiling(*widths, traits, int(_plain(call.formula.STAGED)))
 
 
 def forward(call: Any, lists: Any | None, tiles: Tiling) -> tuple[Any, Any | None]:

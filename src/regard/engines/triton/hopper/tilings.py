@@ -5,10 +5,12 @@ Registers of a program: (REGISTERS · warpgroups + LOADER) · 128 ≤ 65 536; th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 ROWS = 64  # of a warpgroup
+MOST = 227 * 1024  # bytes of shared memory that a program may have
+BESIDE = 1024  # bytes for barriers, and for what warps hand each other at the start
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Tiling:
     @property
     def rows(self) -> int:
         return ROWS * self.warpgroups
+
+    def fits(self, width: int, wide: int, staged: int) -> bool:
+        """Whether rows, y, blocks of keys and values in 16 bits, and `staged` vectors of columns fit into a program."""
+        held = self.rows * 2 * (width + wide * self.own_out)
+        return held + self.stages * self.columns * (2 * (width + wide) + 4 * staged) + BESIDE <= MOST
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -59,12 +66,18 @@ class Traits:
     curved: bool = False  # the score itself takes special functions
 
 
-def tiling(width: int, wide: int, traits: Traits) -> Tiling:
-    """The tiles for keys of `width` and values of `wide` numbers, both powers of two: the fastest of a sweep."""
+def tiling(width: int, wide: int, traits: Traits, staged: int = 0) -> Tiling:
+    """The tiles for keys of `width` and values of `wide` numbers, both powers of two: the fastest of a sweep.
+
+    staged: vectors of columns that are laid beside a block
+    """
     widest = max(width, wide)
     columns = 64 if widest == 256 or traits.pairs else 128
     three = widest <= 64 and (columns == 64 or not traits.uses_j)
     persistent = columns == 128 and not (traits.offsets or traits.columns) and (traits.even or three)
     deep = columns == 64 or (not persistent and not traits.exponential)
     stages = 2 if widest == 256 else 3 if deep or widest <= 64 else 2
-    return Tiling(columns, stages, 3 if three else 2, persistent=persistent, own_out=persistent or width != wide)
+    found = Tiling(columns, stages, 3 if three else 2, persistent=persistent, own_out=persistent or width != wide)
+    while not found.fits(width, wide, staged):
+        found = replace(found, stages=found.stages - 1)
+    return found

@@ -192,4 +192,4 @@ def usual_memory(device: Any) -> int:
 
 
 def _width(call: launch.Call) -> int:
-    return max(launch.padded(int(x.shape[3])) for x in (call.rights[0], call.v))
+    return max(launch.padded(int(x.shape[3])) for x in (*call.rights, call.v))
