@@ -2,6 +2,7 @@
 
     rehearsed("forward")            the module regard.engines.triton.hopper.forward, its kernels plain Python functions
     run(kernel, grid, *arguments)   every program of the grid, one after another
+    whole()                         within it, calls of the fused engine run on these kernels from end to end
 
 Everything asynchronous happens as late as the kernel allows: products are computed when they are waited for, tiles are
 written to arrays when a store is waited for. So memory that is given back too early, a barrier that never completes
@@ -16,6 +17,8 @@ import sys
 import threading
 import time
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -179,9 +182,10 @@ def multiply(left: Any, right: Memory, acc: Any, use_acc: bool = True, is_async:
 
 
 def wait_products(num_outstanding: int, deps: Any) -> Any:
+    """The values of products; what else is kept alive until then comes back as it is."""
     while len(HERE.products) > num_outstanding:
         HERE.products.pop(0).finish()
-    values = tuple(product.value for product in deps)
+    values = tuple(part.value if isinstance(part, Product) else part for part in deps)
     assert all(value is not None for value in values), "a product is read before it is waited for"
     return values[0] if len(values) == 1 else values
 
@@ -192,7 +196,8 @@ def specialize(partitions: Any, warps: Any, registers: Any) -> None:
     def work(function: Any, arguments: Any) -> None:
         HERE.products, HERE.stores = [], []
         try:
-            function(*arguments)
+            with torch.no_grad():  # which holds for one thread alone
+                function(*arguments)
         except BaseException as error:  # noqa: BLE001  (told below, in the thread of the test)
             failed.append(error)
 
@@ -212,13 +217,52 @@ def _same(x: Any, *_: Any, **__: Any) -> Any:
     return x
 
 
+class Kernel:
+    """A function that is launched: kernel[grid](…) takes what the host gives, a plain call what these words know."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> None:
+        self.function(*arguments)
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        return lambda *arguments, **_: run(self, grid[0], *map(_handed, arguments))
+
+
+def _handed(x: Any) -> Any:
+    """An argument of a launch as a kernel sees it: pointers count from the first number, constants are plain."""
+    if isinstance(x, torch.Tensor):
+        return Pointer(x.as_strided((x.untyped_storage().nbytes() // x.element_size() - x.storage_offset(),), (1,)))
+    if isinstance(x, tuple):
+        return tuple(map(_handed, x))
+    values = vars(x) if type(x).__name__ == "Constants" else None
+    return x if values is None else types.SimpleNamespace(**{name: _known(value) for name, value in values.items()})
+
+
+def _known(value: Any) -> Any:
+    return getattr(value, "value", value)
+
+
 def _jit(function: Any = None, **_: Any) -> Any:
-    return function if callable(function) else _same
+    return function if callable(function) else Kernel
 
 
-def _asm(text: str, constraints: str, arguments: Any, **_: Any) -> Any:
-    assert text.startswith("tanh.approx.f32"), text
-    return torch.tanh(arguments[0])
+ASSEMBLY = {
+    "tanh": torch.tanh,
+    "lg2": torch.log2,
+    "sin": torch.sin,
+    "cos": torch.cos,
+}
+
+
+def _asm(text: str, constraints: str, arguments: Any, *_: Any, **__: Any) -> Any:
+    return ASSEMBLY[text.split(".")[0]](arguments[0])
+
+
+def _cast(x: Any, dtype: Any, bitcast: bool = False) -> Any:
+    x = torch.as_tensor(x)
+    return x.view(dtype) if bitcast else x.to(dtype)
 
 
 def _number(value: int) -> Any:
@@ -239,6 +283,15 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return torch.where(torch.as_tensor(condition), x, y)
 
 
+def _of_one(function: Any) -> Any:
+    return lambda x: function(torch.as_tensor(x, dtype=torch.float32))
+
+
+ONE = {"abs": torch.abs}
+ONE |= {name: _of_one(getattr(torch, name)) for name in "exp exp2 log log2 sqrt sin cos erf floor".split()}
+ONE["sqrt_rn"] = ONE["sqrt"]
+
+
 def _modules() -> dict[str, types.ModuleType]:
     words: dict[str, Any] = {
         "constexpr": _same, "allocate_shared_memory": allocate, "load": load, "store": store, "where": _where,
@@ -248,8 +301,8 @@ def _modules() -> dict[str, types.ModuleType]:
         "full": lambda shape, value, dtype, layout=None: torch.full(shape, value, dtype=dtype),
         "zeros": lambda shape, dtype, layout=None: torch.zeros(shape, dtype=dtype),
         "maximum": _both(torch.maximum), "minimum": _both(torch.minimum), "cdiv": lambda x, y: -(-x // y),
-        "max": lambda x, axis: x.amax(axis), "sum": lambda x, axis: x.sum(axis), "abs": torch.abs,
-        "exp2": torch.exp2, "log2": torch.log2, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt,
+        "max": lambda x, axis: x.amax(axis), "sum": lambda x, axis: x.sum(axis), **ONE,
+        "fma": lambda x, y, z: (x.double() * y + z).float(), "cast": _cast,
         "convert_layout": _same, "multiple_of": _same, "max_contiguous": _same, "inline_asm_elementwise": _asm,
         "program_id": lambda axis: _number(GRID["own"]), "num_programs": lambda axis: _number(GRID["all"]),
         "static_range": range, "static_assert": _same, "warp_specialize": specialize, "barrier": lambda: None,
@@ -260,7 +313,7 @@ def _modules() -> dict[str, types.ModuleType]:
         "MBarrierLayout": lambda: None,
         "init": lambda barrier, count: barrier.__dict__.update(count=count, left=count),
         "expect": lambda barrier, size: barrier.take(arrivals=1, size=size),
-        "arrive": lambda barrier, count=1: barrier.take(arrivals=count),
+        "arrive": lambda barrier, count=1, pred=True: barrier.take(arrivals=count) if bool(pred) else None,
         "wait": lambda barrier, parity: barrier.wait(parity),
     }
     copies = {"async_load": load_tile, "async_store": store_tile, "store_wait": wait_stores}
@@ -276,8 +329,13 @@ def _modules() -> dict[str, types.ModuleType]:
         base: gluon,
         f"{base}.language": language,
         f"{base}.language.nvidia.hopper": _module("hopper", hopper),
-        f"{base}.nvidia.hopper": _module("hopper", {"TensorDescriptor": Descriptor}),
+        f"{base}.nvidia.hopper": _module("hopper", {"TensorDescriptor": _described}),
     }
+
+
+def _described(array: Any, _shape: Any, _strides: Any, block: list[int], _layout: Any) -> Descriptor:
+    """As the host's side makes them."""
+    return Descriptor(array, *block[2:])
 
 
 def _module(name: str, words: dict[str, Any]) -> types.ModuleType:
@@ -312,3 +370,39 @@ def run(kernel: Any, grid: int, *arguments: Any) -> None:
     for own in range(grid):
         GRID.update(own=own, all=grid)
         kernel(*arguments)
+
+
+# -- from end to end -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def whole(processors: int = 3) -> Iterator[list[str]]:
+    """The fused engine takes these kernels for all that Hopper's template takes; gives the names of those that ran.
+
+    processors: of the chip that is played; each takes many tiles where programs are persistent
+    """
+    from triton.runtime.jit import mangle_type
+
+    from regard.engines.triton import choice, operator  # noqa: F401 - loaded here, it stays loaded
+    from regard.engines.triton.templates import kept
+
+    mangle_type(torch.zeros(1))  # triton looks for the true Gluon once
+    ran: list[str] = []
+    with mock.patch.dict(sys.modules, MODULES):
+        launch = importlib.import_module("regard.engines.triton.hopper.launch")
+        with (
+            mock.patch.object(choice, "INTERPRETED", types.SimpleNamespace(value=False)),
+            mock.patch.object(kept, "usual_memory", return_value=2**30),
+            mock.patch.object(launch, "_chip", return_value=None),
+            mock.patch.object(launch, "_processors", return_value=processors),
+            mock.patch.object(Kernel, "__call__", _told(Kernel.__call__, ran)),
+        ):
+            yield ran
+
+
+def _told(call: Any, ran: list[str]) -> Any:
+    def told(self: Kernel, *arguments: Any) -> None:
+        ran.append(self.function.__name__)
+        call(self, *arguments)
+
+    return told

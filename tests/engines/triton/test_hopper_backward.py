@@ -10,41 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-import gluon_rehearsal
 from gluon_loops import looped
 from gluon_offline import BYTES
-from gluon_rehearsal import Descriptor, Pointer, Product, rehearsed, rehearsed_file, run, wait_products
+from gluon_rehearsal import Descriptor, Pointer, rehearsed, rehearsed_file, run
 
 FORMULAS = Path(__file__).parents[2] / "hopper_backward_formulas.py"
 NAN, REACH, C = float("nan"), 5, 0.12751743
 SLOPES = [0.5, 0.25, 0.125, 0.0625]
 
 
-def waited(number: int, deps: Any) -> Any:
-    """Products with what is kept alive beside them."""
-    products = tuple(part for part in deps if isinstance(part, Product))
-    found = wait_products(number, products)
-    values = iter(found if isinstance(found, tuple) else (found,))
-    whole = tuple(next(values) if isinstance(part, Product) else part for part in deps)
-    return whole[0] if len(whole) == 1 else whole
-
-
-def _kernels() -> tuple[Any, ...]:
-    """The kernels and the formulas over words of the rehearsal, with those that the way back needs beside them."""
-    base = "triton.experimental.gluon.language"
-    hopper = gluon_rehearsal.MODULES[f"{base}.nvidia.hopper"]
-    arrive = hopper.mbarrier.arrive
-    own = dict(hopper.mbarrier.__dict__)
-    own["arrive"] = lambda barrier, count=1, pred=True: arrive(barrier, count) if bool(pred) else None
-    words = {**hopper.__dict__, "warpgroup_mma_wait": waited, "mbarrier": SimpleNamespace(**own)}
-    changed = gluon_rehearsal._module("hopper", words)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(gluon_rehearsal.MODULES, f"{base}.nvidia.hopper", changed)
-        names = "backward_rows", "backward_keys", "backward_queries"
-        return *map(rehearsed, names), rehearsed_file(FORMULAS)
-
-
-ROWS, KEYS, QUERIES, WORDS = _kernels()
+ROWS, KEYS, QUERIES = map(rehearsed, ("backward_rows", "backward_keys", "backward_queries"))
+WORDS = rehearsed_file(FORMULAS)
 
 
 # -- rehearsed -------------------------------------------------------------------------------------------------

@@ -1,0 +1,114 @@
+"""The engine on Hopper from end to end: the formula's own functions, lists, descriptors and kernels, rehearsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import regard as rg
+from fused import INTERPRETED, agrees, needs_triton
+from gluon_rehearsal import whole
+from many_formulas import formulas
+from regard import cosine, dot, h, i, j, share, sqdist, table
+from regard.example import example
+
+pytestmark = [
+    needs_triton,
+    pytest.mark.skipif(not INTERPRETED, reason="a rehearsal on the CPU: set TRITON_INTERPRET=1"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
+FORWARD, ROWS, KEYS, QUERIES = "forward", "backward_rows", "backward_keys", "backward_queries"
+
+
+def arrays(batch: int, heads: int, groups: int, queries: int, keys: int, width: int, wide: int) -> list[Any]:
+    """q, k, v and dy: scores are near 1, and sums over rows and keys do not cancel, so that errors mean something."""
+    random = np.random.default_rng(queries + keys)
+    q, k, v, dy = (
+        random.standard_normal((batch, *shape))
+        for shape in ((heads, queries, width), (groups, keys, width), (groups, keys, wide), (heads, queries, wide))
+    )
+    return [0.7 * q, 0.7 * k, v + 0.5, dy + 0.5]
+
+
+@pytest.mark.parametrize("text", formulas())
+def test_many_formulas(text: str) -> None:
+    attention = rg.parse(text)
+    assert isinstance(attention, rg.Attention)
+    tables = example(attention, batch=2, heads=2, n=139, width=24).tables
+    with whole() as ran:
+        agrees(attention, *arrays(2, 2, 1, 139, 139, 24, 24), dtype=torch.bfloat16, **tables)
+    assert not ran or {FORWARD, KEYS} <= set(ran)
+
+
+KEPT = {
+    "softmax": rg.Attention(),
+    "causal": rg.Attention(mask=rg.causal),
+    "window of each head": rg.Attention(mask=(j <= i) & (i - j < 40 * (h + 1))),
+    "documents": rg.Attention(mask=rg.documents("ids")),
+    "relative, causal": rg.Attention(dot / 9 + table("bias")[h, i - j], mask=rg.causal),
+    "columns": rg.Attention(-sqdist / 16 + table("line")[j]),
+    "cosine": rg.Attention(8 * cosine, mask=rg.causal),
+    "a sink": rg.Attention(dot / 9, share(rg.exp, sink=rg.exp(table("rest")[h])), mask=j < i),
+}
+
+
+@pytest.mark.parametrize("size", [(1, 2, 2, 131, 131), (2, 4, 2, 70, 200), (1, 1, 1, 1, 65)])
+@pytest.mark.parametrize("name", KEPT)
+def test_slopes_that_are_kept(name: str, size: tuple[int, ...]) -> None:
+    batch, heads, _, _, keys = size
+    made = {
+        "ids": np.sort(np.random.default_rng(1).integers(0, 4, (batch, keys)), axis=-1),
+        "bias": np.random.default_rng(2).standard_normal((heads, keys)),
+        "line": np.random.default_rng(3).standard_normal(keys),
+        "rest": np.random.default_rng(4).standard_normal(heads),
+    }
+    tables = {table: made[table] for table in KEPT[name].ranks}
+    with whole() as ran:
+        agrees(KEPT[name], *arrays(*size, 72, 72), dtype=torch.bfloat16, **tables)
+    assert {KEYS, QUERIES} <= set(ran)
+    assert ROWS not in ran
+
+
+def test_lists_of_each_batch_and_head() -> None:
+    ends = np.array([[3, 150], [290, 131]])
+    attention = rg.Attention(mask=j < table("ends")[rg.b, h])
+    with whole() as ran:
+        agrees(attention, *arrays(2, 2, 1, 140, 290, 72, 72), dtype=torch.bfloat16, ends=ends)
+    assert {FORWARD, KEYS, QUERIES} <= set(ran)
+
+
+@pytest.mark.parametrize("name", ["softmax", "documents"])
+def test_parts_of_a_few_heads_give_the_same_bits(name: str) -> None:
+    rounded = [torch.tensor(x).bfloat16() for x in arrays(2, 4, 2, 70, 200, 72, 72)]
+    tables = {"ids": torch.arange(200).expand(2, -1) // 60} if name == "documents" else {}
+    found = []
+    for memory in (2**26, 2 * 2**17):  # 4 × 2 blocks of 8 kB of each head: all of them, or two at a time
+        *leaves, dy = (x.clone().requires_grad_() for x in rounded)
+        with whole() as ran, rg.fused(memory=memory):
+            found.append(torch.autograd.grad(KEPT[name](*leaves, engine="triton", **tables), leaves, dy))
+        assert QUERIES in ran
+    assert all(map(torch.equal, *found))
+
+
+@pytest.mark.parametrize("lengths", [(1, 1), (17, 17), (64, 127), (127, 64), (129, 129)])
+@pytest.mark.parametrize("widths", [(64, 64), (16, 40), (40, 16), (128, 128)])
+def test_lengths_and_widths(lengths: tuple[int, int], widths: tuple[int, int]) -> None:
+    start = 0 if lengths[0] > lengths[1] else None
+    with whole(processors=1) as ran:
+        agrees(rg.Attention(mask=rg.causal), *arrays(1, 2, 1, *lengths, *widths), dtype=torch.float16, start=start)
+    assert FORWARD in ran
+
+
+def test_one_processor_takes_every_tile() -> None:
+    q, k, v, _ = (torch.tensor(x).bfloat16() for x in arrays(2, 3, 3, 300, 200, 16, 16))
+    attention = rg.Attention(score=dot / 4)
+    found = []
+    for processors in (1, 2, 100):
+        with whole(processors) as ran:
+            found.append(attention(q, k, v, engine="triton", start=0))
+        assert len(ran) == min(processors, 2 * 3 * 2)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
