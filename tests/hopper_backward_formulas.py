@@ -102,6 +102,7 @@ OWN = {
     "sigmoid": {"pull_products": pull_sigmoid},
     "relu": {"pull_products": pull_relu},
     "shared relu": {"pull_products": pull_relu},
+    "scaled relu": {"pull_products": pull_relu},
     "relative": {"pull_products": pull_plain},
 }
 FORMULAS = {name: flags | PULLS | OWN.get(name, {}) for name, flags in forth.FORMULAS.items()}

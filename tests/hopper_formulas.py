@@ -149,6 +149,7 @@ SOFTMAX = {
     "SHARED": True,
     "HAS_MASK": False,
     "BOUNDED": False,
+    "SCALED": False,
     "HAS_SINK": False,
     "COVERED": True,
     "USES_J": False,
@@ -168,6 +169,7 @@ FORMULAS = {
     "sigmoid": SOFTMAX | EACH | {"weight": sigmoid},
     "relu": SOFTMAX | EACH | {"weight": relu},
     "shared relu": SOFTMAX | EACH | MASKED | {"weight": relu, "SHARED": True},
+    "scaled relu": SOFTMAX | EACH | MASKED | {"weight": relu, "SHARED": True, "SCALED": True},
     "relative": SOFTMAX | {"height": relative, "unit": one, "weight": plain_power, "USES_J": True},
     "column table": SOFTMAX | COLUMN,
     "causal column table": SOFTMAX | MASKED | COLUMN,
@@ -175,7 +177,7 @@ FORMULAS = {
 }
 
 
-UNEVEN = ("causal", "causal and bounded", "sink", "alibi", "causal column table")
+UNEVEN = ("causal", "causal and bounded", "scaled relu", "sink", "alibi", "causal column table")
 LOADS = {name: {"uses_j": True, "columns": True} for name in ("column table", "causal column table")}
 LOADS |= {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
 

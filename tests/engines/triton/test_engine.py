@@ -60,6 +60,26 @@ def test_zoo(name: str) -> None:
     agrees(attention, call.q, call.k, call.v, dy, **call.tables)
 
 
+# -- the range of float16 --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e7])
+@pytest.mark.parametrize("queries", [3, 70])  # few: the keys are split over the chip
+@pytest.mark.parametrize("sink", [None, 2.0])
+def test_weights_that_are_shared_may_have_any_size(size: float, queries: int, sink: float | None) -> None:
+    """ψ and its sink, times a number, give the same y, and Z times the number, also where float16 holds neither."""
+
+    def of(size: float) -> rg.Attention:
+        own = None if sink is None else sink * size
+        return rg.Attention(weight=share(lambda s: relu(s) ** 2 * size, sink=own), mask=j <= i + 550)
+
+    q, k, v = (tensors(random(1, 2, n, 16), torch.float16) for n in (queries, 600, 600))
+    y, z = of(size)(q, k, v, engine="triton", totals=True, start=0)
+    wanted, total = of(1.0)(*(x.double() for x in (q, k, v)), engine="dense", totals=True, start=0)
+    torch.testing.assert_close(y.double(), wanted, atol=2e-3, rtol=2e-3)
+    torch.testing.assert_close(z.double(), total * size, atol=0, rtol=1e-5)
+
+
 # -- shapes and layouts ----------------------------------------------------------------------------------------
 
 ALIBI = rg.Attention(score=dot / sqrt(rg.d) - 2 ** (-8 * (h + 1) / rg.H) * (i - j), mask=causal)

@@ -72,6 +72,26 @@ def test_slopes_that_are_kept(name: str, size: tuple[int, ...]) -> None:
     assert ROWS not in ran
 
 
+@pytest.mark.parametrize("size", ["1e-9", "1e7"])
+def test_float16_does_not_have_to_hold_the_weights(size: str) -> None:
+    attention = rg.parse(f"share(relu(s) ** 2 * {size}, sink={size})(dot / sqrt(d), mask=j <= i + 9)")
+    assert isinstance(attention, rg.Attention)
+    q, k, v = (torch.tensor(x).half() for x in arrays(1, 2, 1, 139, 139, 24, 24)[:3])
+    with whole() as ran:
+        y, z = attention(q, k, v, engine="triton", totals=True)
+    assert set(ran) == {FORWARD}
+    wanted, total = attention(*(x.double() for x in (q, k, v)), engine="dense", totals=True)
+    torch.testing.assert_close(y.double(), wanted, atol=2e-3, rtol=2e-3)
+    torch.testing.assert_close(z.double(), total, atol=0, rtol=1e-5)
+
+
+def test_weights_of_what_is_far_away_in_float16() -> None:
+    attention = rg.Attention(-sqdist / 2, share(rg.softplus))  # some 10⁻⁶
+    with whole() as ran:
+        agrees(attention, *arrays(1, 2, 1, 139, 139, 40, 40), dtype=torch.float16)
+    assert FORWARD in ran
+
+
 def test_lists_of_each_batch_and_head() -> None:
     ends = np.array([[3, 150], [290, 131]])
     attention = rg.Attention(mask=j < table("ends")[rg.b, h])

@@ -121,8 +121,12 @@ class Pass:
     def launched(self, head: str = TRITON) -> launch.Call:
         """The call as the host's side of the kernels sees it, its functions jitted for Triton or for Gluon."""
         if head != TRITON:
-            return replace(self._launched, formula=constants(self.made, self.text, head))
+            return replace(self._launched, formula=self._functions(head))
         return self._launched
+
+    def _functions(self, head: str) -> Constants:
+        scaled = self.v.dtype == torch.float16 and self.made.is_shared and not self.made.is_exponential
+        return constants(self.made, self.text, head, scaled)
 
     @cached_property
     def _launched(self) -> launch.Call:
@@ -131,7 +135,7 @@ class Pass:
             dropout = Dropout(self.p, self.seed)
             drop = launch.Drop(self.seed.reshape(1).long(), dropout.threshold, dropout.scale)
         return launch.Call(
-            constants(self.made, self.text, TRITON), self.lefts, self.rights, self.v,
+            self._functions(TRITON), self.lefts, self.rights, self.v,
             (sizes.batch, sizes.heads, sizes.queries), self.start, self._data, precision(), drop,
             exact=self.v.dtype == torch.float32,
         )  # fmt: skip
@@ -225,14 +229,15 @@ def offsets_of(made: Program, text: Written) -> tuple[Pull, ...]:
 
 
 @lru_cache(maxsize=1024)
-def constants(made: Program, text: Written, head: str) -> Constants:
-    """The functions and flags of a formula, as a kernel is handed them."""
+def constants(made: Program, text: Written, head: str, scaled: bool = False) -> Constants:
+    """The functions and flags of a formula, as a kernel is handed them; scaled: as `templates.forward` says."""
     module = jitted(text, head)
     return Constants(
         **{name: getattr(module, name) for name in FUNCTIONS},
         **made.flags,
         ROW_PULLS=len(text.pulls["rows"]),
         COLUMN_PULLS=len(text.pulls["columns"]),
+        SCALED=scaled,
         USES_J=text.uses_j,
         STAGED=text.staged,
     )

@@ -229,7 +229,7 @@ def _sink(call: Call, made: Program) -> Any | None:
         return None
     part = _own_reading(call, Kind.ROW, {})
     if not made.is_exponential:
-        return _rows(part, weight.sink.node)
+        return _rows(part, weight.sink.node).contiguous()
     logs = [_log2(part, r) + float(LOG2E) * part.array(part.real(fold(a, part, part.memo)))
             for r, a in weight.sink_terms]  # fmt: skip
     total = logs[0]

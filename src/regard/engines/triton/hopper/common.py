@@ -17,6 +17,7 @@ from .names import constexpr_function, gl, jit, load_tile, mbarrier
 
 LINES = gl.constexpr(64)  # rows of one warpgroup: the height of wgmma
 ANCHORED = gl.constexpr(128)  # rows that share an anchor
+LOWEST = gl.constexpr(-120.0)  # log₂ of what is taken out of weights at least: nothing of float32 overflows by it
 
 
 @constexpr_function

@@ -295,7 +295,7 @@ def advance(
     await_block(values, count, S.STAGES)  # for the next P V, and the branch of common.py's last paragraph
     acc = warpgroup_mma_wait(0, deps=(mixed,))
     release_block(values, count - 1, S.STAGES)
-    if F.EXPONENTIAL and not F.BOUNDED:
+    if F.SCALED or (F.EXPONENTIAL and not F.BOUNDED):
         acc = acc * gl.convert_layout(fade, gl.SliceLayout(1, block_layout(WIDE)))[:, None]
     return acc, as_left(p, values, WIDE), m, l
 

@@ -3,12 +3,13 @@
 
     m' = max(m, max_j x)        α = 2^(c m − c m')        P = ψ 2^(−c m')        l' = α l + Σ_j P        y = Σ P v / l
 
-Where F.BOUNDED, no exponent is large: m stays 0, and α is 1.
+Where F.BOUNDED, no exponent is large: m stays 0, and α is 1. Where F.SCALED, ψ is no exponential, and the type of P
+could not hold it: m' = max(m, max_j log₂ |ψ|), P = ψ 2^(−m'), α = 2^(m − m').
 
 here = (b, h, i, anchor, c, head, row, data, n, number of blocks): what all blocks of a tile share.
 """
 
-from .common import LINES, block_layout, columns_from
+from .common import LINES, LOWEST, block_layout, columns_from
 from .names import gl, jit
 
 
@@ -60,6 +61,12 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
         p = F.weight(0.0, 0.0, product, known, at)
         if MASKED:
             p = gl.where(admitted, p, 0.0)
+        if F.SCALED:
+            highest = gl.maximum(m, gl.log2(gl.max(gl.abs(p), 1)))
+            fade = gl.exp2(m - highest)
+            p = p * gl.exp2(-highest)[:, None]
+            l = l * fade
+            m = highest
         if F.SHARED:
             l = l + gl.sum(p, 1)
     return p, m, l, fade
@@ -68,13 +75,17 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
 @jit
 def begin(known, unit, SCORES: gl.constexpr, F: gl.constexpr):
     """(m, l) before the first block: the sink is in the total, and in no sum of values."""
-    m = gl.full([LINES], 0.0 if F.BOUNDED else -float("inf"), gl.float32, gl.SliceLayout(1, SCORES))
+    lowest: gl.constexpr = 0.0 if F.BOUNDED else LOWEST if F.SCALED else -float("inf")
+    m = gl.full([LINES], lowest, gl.float32, gl.SliceLayout(1, SCORES))
     l = gl.full([LINES], 0.0, gl.float32, gl.SliceLayout(1, SCORES))
     if F.HAS_SINK:
         sink = gl.max(F.sink(known) + gl.zeros([LINES, 1], gl.float32, SCORES), 1)
         if F.EXPONENTIAL:
             m = sink / unit
             l = gl.where(sink == -float("inf"), 0.0, 1.0)
+        elif F.SCALED:
+            m = gl.maximum(m, gl.log2(sink))
+            l = sink * gl.exp2(-m)
         else:
             l = sink
     return m, l
@@ -88,6 +99,8 @@ def finish(acc, m, l, unit, blocks, WIDE: gl.constexpr, F: gl.constexpr):
         y = gl.where((z != 0.0) & (blocks > 0), acc / gl.where(z == 0.0, 1.0, z), 0.0)
     else:
         y = gl.where(blocks > 0, acc, 0.0)
-    if F.EXPONENTIAL:
+    if F.SCALED:
+        l = l * gl.exp2(m)
+    elif F.EXPONENTIAL:
         l = gl.where(l == 0.0, -float("inf"), gl.where(m == -float("inf"), 0.0, m * unit) + gl.log2(l))
     return y, l

@@ -48,7 +48,7 @@ class Kernel:
 
 def kernel(made: Program, text: Written) -> Kernel:
     """The texts of one formula."""
-    known = tuple(made.flags.items())
+    known = (*made.flags.items(), ("SCALED", made.is_shared and not made.is_exponential))  # it takes any type
     own = _own(_reached(known), _definitions(text.text))
     jitted, plain = _finished(known, frozenset(own)), _split(_reached(known))[1]
     first = set(definitions("forward"))

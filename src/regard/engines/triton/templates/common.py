@@ -19,6 +19,7 @@ import triton
 import triton.language as tl
 
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
+LOWEST = tl.constexpr(-120.0)  # log₂ of what is taken out of weights at least: nothing of float32 overflows by it
 
 
 class Constants:

@@ -4,7 +4,7 @@
     y = Σ_z α_z a_z / Σ_z α_z l_z   α_z = 2^(s_z − s)           s = max_z s_z
 
 The rows of a program are all pairs (head of the group, query) of one key head, so that a key is read once. A sink is
-one more part. Where ψ is no exponential, every s is 0.
+one more part. Where ψ is no exponential, every s is 0; or, scaled (forward.py), log₂ of the largest |ψ|.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
 # ruff: noqa: RUF005 - Triton knows no starred tuples
@@ -20,7 +20,7 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from ..tilings import Tiling
 from . import launch
-from .common import admitted, below, block_at, full, narrow, plus, tile, tiles, times, whole_and_rest
+from .common import LOWEST, admitted, below, block_at, full, narrow, plus, tile, tiles, times, whole_and_rest
 from .launch import Call, padded
 from .tables import NONE, WHOLE, extended, kinds_of, multiprocessors, shares_for
 
@@ -83,6 +83,10 @@ def taken_in(m, l, acc, c, block, held, rights, v, data, n, F: tl.constexpr, S: 
         p = full(F.weight(0.0, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
     if MASKED and not (F.EXPONENTIAL and F.COVERED):
         p = tl.where(truth, p, 0.0)
+    if F.SCALED:
+        highest = tl.maximum(m, tl.log2(tl.max(tl.abs(p), 1, keep_dims=True)))
+        p, alpha = p * tl.exp2(-highest), tl.exp2(m - highest)
+        m, l, acc = highest, l * alpha, acc * alpha
     if F.SHARED:
         l = l + tl.sum(p, 1, keep_dims=True)
     values = tile(v, b, g, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
@@ -108,7 +112,7 @@ def part(lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S:
     first, last = z * count // splits, (z + 1) * count // splits
     middle = tl.minimum(tl.maximum(some, first), last)
     c = F.unit((head, row, (0.0,), data)) if F.EXPONENTIAL else 1.0
-    m = tl.full([S.ROWS, 1], -float("inf"), tl.float32)
+    m = tl.full([S.ROWS, 1], LOWEST if F.SCALED else -float("inf"), tl.float32)
     l = tl.zeros([S.ROWS, 1], tl.float32)
     acc = tl.zeros([S.ROWS, S.VALUE_PADDED], tl.float32)
     block = block_at(listed, first, count, S)
@@ -142,6 +146,9 @@ def beginning(data, b, h, r, there, F: tl.constexpr):
         sink = full(F.sink((head, row, (0.0,), data)), [1, 1])
         if F.EXPONENTIAL:
             shift, l = sink, l + 1.0
+        elif F.SCALED:
+            shift = tl.maximum(tl.log2(sink), LOWEST)
+            l = sink * tl.exp2(-shift)
         else:
             l = l + sink
     return shift, l
@@ -166,7 +173,7 @@ def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
         inside = z < splits
         new = tl.load(sums + (first + z) * S.VALUE + column, mask=inside & (column < S.VALUE), other=0.0)
         l_new = tl.load(totals + first + z, mask=inside, other=0.0)
-        if F.EXPONENTIAL:
+        if F.EXPONENTIAL or F.SCALED:
             shift_new = tl.load(shifts + first + z, mask=inside, other=-float("inf"))
             highest = tl.maximum(shift, tl.max(shift_new, 0, keep_dims=True))
             safe = tl.where(highest == -float("inf"), 0.0, highest)
@@ -177,7 +184,7 @@ def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
     if F.SHARED:
         empty = l == 0
         acc = acc * tl.where(empty, 0.0, 1.0 / tl.where(empty, 1.0, l))
-        found = l
+        found = l * tl.exp2(shift) if F.SCALED else l
         if F.EXPONENTIAL:
             found, rest = whole_and_rest(shift, tl.log2(tl.where(empty, 1.0, l)), empty)
         place = total + (tl.cast(b, tl.int64) * G * S.GROUP + h) * N + r

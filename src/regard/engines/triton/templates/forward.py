@@ -4,6 +4,7 @@
                   l ← α l + Σ_j p          y ← α y + Σ_j p v_j                   L = c m + log₂ l
     bounded       the same with m = 0: no exponent is large
     shared        p = ψ                    l ← l + Σ_j p                         y ← y + Σ_j p v_j
+    scaled        p = ψ 2^(−m'), m' = max(m, max_j log₂ |ψ|): shared, in a type that could not hold ψ; α = 2^(m − m')
     each          p = ψ                                                          y ← y + Σ_j p v_j
 
 and y / l at the end where weights are shared. x, ψ, c and the mask are the formula's functions. Blocks that the mask
@@ -19,6 +20,7 @@ import triton
 import triton.language as tl
 
 from .common import (
+    LOWEST,
     admitted,
     below,
     block_at,
@@ -80,7 +82,7 @@ def forward(
         empty = l == 0
         divisor = tl.where(empty, 1.0, l)
         acc = acc * tl.where(empty, 0.0, 1.0 / divisor)[:, None]
-        sums = l
+        sums = l * tl.exp2(m) if F.SCALED else l
         if F.EXPONENTIAL:
             sums, rest = whole_and_rest(c * m, tl.log2(divisor), empty)
         rows = t * S.ROWS + tl.arange(0, S.ROWS)
@@ -97,13 +99,16 @@ def forward(
 def beginning(known, F: tl.constexpr, S: tl.constexpr):
     """c, and m and l of rows that have read nothing but the sink."""
     c = F.unit(known) if F.EXPONENTIAL else 1.0
-    m = tl.full([S.ROWS], 0.0 if F.BOUNDED else -float("inf"), tl.float32)
+    m = tl.full([S.ROWS], 0.0 if F.BOUNDED else LOWEST if F.SCALED else -float("inf"), tl.float32)
     l = tl.zeros([S.ROWS], tl.float32)
     if F.HAS_SINK:
         sink = tl.reshape(full(F.sink(known), [S.ROWS, 1]), [S.ROWS])
         if F.EXPONENTIAL:
             m = sink / c
             l = tl.where(sink == -float("inf"), 0.0, 1.0)
+        elif F.SCALED:
+            m = tl.maximum(m, tl.log2(sink))
+            l = sink * tl.exp2(-m)
         else:
             l = l + sink
     return c, m, l
@@ -141,6 +146,10 @@ def taken_in(
         p = full(F.weight(0.0, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
     if MASKED and not (F.EXPONENTIAL and F.COVERED):
         p = tl.where(truth, p, 0.0)
+    if F.SCALED:
+        highest = tl.maximum(m, tl.log2(tl.max(tl.abs(p), 1)))
+        p, alpha = p * tl.exp2(-highest)[:, None], tl.exp2(m - highest)
+        m, l, acc = highest, l * alpha, acc * alpha[:, None]
     if F.SHARED:
         l = l + tl.sum(p, 1)
     if S.DROPS:
