@@ -164,8 +164,8 @@ class Pass:
         capability = torch.cuda.get_device_capability(self.v.device)
         width = max(16, sum(launch.padded(int(x.shape[3])) for x in self.lefts))
         sizes = width, int(self.v.shape[3]), self.v.element_size()
-        return tiling(capability, *sizes, which, loads(self.made), is_marked(self.made),
-                      self.made.is_exponential)  # fmt: skip
+        made = self.made
+        return tiling(capability, *sizes, which, loads(made), is_marked(made), made.is_exponential, beside(made))
 
     def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
         """The tiles that the mask lets through; None where there is no mask."""
@@ -186,6 +186,14 @@ def loads(made: Program) -> int:
     read = [part for part in parts if isinstance(part, Read) and kind_of(part) == Kind.FULL]
     read += [part for part in parts if isinstance(part, Given)]
     return len(read) + sum(kind == Kind.OFFSET for kind, _ in made.vectors.values())
+
+
+@lru_cache(maxsize=4096)
+def beside(made: Program) -> int:
+    """How many numbers a block reads for each row, or for each key, whichever are more: vectors, and the mask's."""
+    marks = [set(read.indices) & {I, J} for read in marks_of(made)]
+    kinds = [kind for kind, _ in made.vectors.values()]
+    return max(kinds.count(kind) + marks.count({index}) for kind, index in ((Kind.ROW, I), (Kind.COLUMN, J)))
 
 
 @lru_cache(maxsize=4096)

@@ -30,6 +30,7 @@ HOPPER = {
 TWO = {False: Tiling(64, 64, 4, 3), True: Tiling(64, 64, 4, 2)}  # True: with loads
 LOADED = Tiling(32, 64, 4, 3)  # Hopper, width 128, keys held, with numbers for each pair
 KEPT = Tiling(64, 64, 4, 2)  # keys held, with dS written down
+WIDEST = 256  # of one product
 AMPERE = {
     64: (Tiling(128, 64, 8, 2), Tiling(128, 64, 8, 2), Tiling(32, 64, 4, 2)),
     128: (Tiling(64, 64, 4, 2), Tiling(64, 64, 8, 2), Tiling(64, 64, 8, 2)),
@@ -51,12 +52,14 @@ def tiling(
     loads: int = 0,
     marked: bool = False,
     exponential: bool = True,
+    vectors: int = 0,
 ) -> Tiling:
     """The tiling of a kernel. `width` is that of all products together; dtype_bytes those of the widest operand.
 
     loads:  numbers that are read from tables for each pair; the compiler brings them ahead into shared memory too
     marked: whether a mask reads tables for each row or key; they take the place that a third stage would
     exponential: whether the chip's special units are as busy as those of its products
+    vectors: numbers that are read for each row, or for each key, of a block; brought ahead as well
     """
     table = FLOAT32 if dtype_bytes == 4 else HOPPER if _has_large_memory(capability) else AMPERE
     wide = max(_padded(width), _padded(value_width))
@@ -69,7 +72,8 @@ def tiling(
 
     def fits(tiles: Tiling) -> bool:
         used = shared_bytes(tiles, capability, width, value_width, dtype_bytes, which)
-        return used + loads * tiles.rows * tiles.columns * 4 * tiles.stages <= shared_limit(capability)
+        ahead = loads * tiles.rows * tiles.columns + vectors * max(tiles.rows, tiles.columns)
+        return used + 4 * tiles.stages * ahead <= shared_limit(capability)
 
     while not fits(found):
         found = _smaller(found)
@@ -86,13 +90,18 @@ def shared_limit(capability: tuple[int, int]) -> int:
 def shared_bytes(
     tiling: Tiling, capability: tuple[int, int], width: int, value_width: int, dtype_bytes: int, which: str
 ) -> int:
-    """The bytes that a kernel needs: the tile it holds, blocks in flight, on older chips also room to rearrange p."""
+    """The bytes that a kernel needs: the tile it holds, blocks in flight, on older chips also room to rearrange p.
+
+    There products of float32 read copies of what they multiply, and several products together some more.
+    """
     row = (_padded(width) + _padded(value_width)) * dtype_bytes
     held, read = (tiling.columns, tiling.rows) if which in ("keys", "kept") else (tiling.rows, tiling.columns)
     tile = held * (_padded(width) * dtype_bytes if which == "forward" else row)
     if _has_large_memory(capability):
         return tile + tiling.stages * read * row + 2048
-    return tile + max(1, tiling.stages - 1) * read * row + tiling.rows * (tiling.columns + 2) * dtype_bytes + 1024
+    used = tile + max(1, tiling.stages - 1) * read * row + tiling.rows * (tiling.columns + 2) * dtype_bytes + 1024
+    used += 3 * read * max(_padded(width), _padded(value_width)) * 2 if dtype_bytes == 4 else 0
+    return used if width <= WIDEST else used * 9 // 8
 
 
 def _has_large_memory(capability: tuple[int, int]) -> bool:

@@ -124,7 +124,7 @@ def spoilt(xs):
     """Whether a sum holds NaN: it read one, or has met, with weight 0, a vector that no row of its tile reads."""
     found = tl.cast(0, tl.int32)
     for p in tl.static_range(len(xs)):
-        found = tl.maximum(found, tl.max(tl.max((xs[p] != xs[p]).to(tl.int32), 1), 0))
+        found = tl.maximum(found, tl.max((xs[p] != xs[p]).to(tl.int32)))
     return found > 0
 
 
