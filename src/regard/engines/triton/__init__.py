@@ -1,6 +1,6 @@
 """The formula fused into kernels for the GPU: any score, any weight, forward and backward, in O(N) memory.
 
-The way back may keep dS of some heads at a time between two of them, in as much memory as `fused` allows.
+On Hopper the way back keeps dS of some heads at a time between two of them, in as much memory as `fused` allows.
 
 program     what a block computes, as expressions       source, writing   printed as small jitted functions
 functions   those functions as a module, kept on disk   data              what they read, as one tuple

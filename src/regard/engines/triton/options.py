@@ -56,9 +56,9 @@ def fused(
     atomics:  let gradients of tables that are read at any places, as in table("t")[ids[i], ids[j]], be summed in
               whatever order the chip finishes; all other gradients are the same bits every time
     template: "hopper" or "triton", in place of the one that the plan takes
-    memory:   bytes that the backward pass may take for a while, to write down what two kernels need, of as many heads
-              at a time as fit, in place of making it twice; 0 for none. Where nothing is said, 1/64 of the chip's where
-              that is known to be faster: from Hopper on
+    memory:   bytes that the backward pass may take for a while, where nothing is said 1/64 of the chip's: on Hopper
+              it writes down what two kernels need, of as many heads at a time as fit, in place of making it twice;
+              0 for none
     """
     if template is not None and template not in TEMPLATES:
         raise CallError(f"template: one of {', '.join(TEMPLATES)}; got {template!r}")
