@@ -130,9 +130,9 @@ def runner(variant: Variant) -> Run:
             return lambda: launch.forward(call, blocks, tiles)[0]
         case "triton rows":
             blocks = the.lists(tiles.rows, tiles.columns, "rows")
-            return lambda: launch._of_rows(call, stats, dy, blocks, tiles)[0][0]
+            return lambda: launch.of_rows(call, stats, dy, blocks, tiles)[0][0]
     blocks = the.lists(tiles.rows, tiles.columns, "keys")
-    return lambda: launch._of_keys(call, stats, dy, blocks, tiles)[0][0]
+    return lambda: launch.of_keys(call, stats, dy, blocks, tiles)[0][0]
 
 
 def tilings(kernel: str, width: int) -> Iterator[Any]:

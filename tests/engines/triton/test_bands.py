@@ -11,7 +11,7 @@ import torch
 import regard as rg
 from regard.engines.call import prepare
 from regard.engines.triton.blocks import both_lists
-from regard.engines.triton.templates.tables import sum_bands
+from regard.engines.triton.templates.bands import sum_bands
 
 SIZE = 64
 

@@ -19,8 +19,10 @@ from regard._arrays import library
 from regard.engines.dropout import Dropout
 from regard.engines.triton.blocks import Lists
 from regard.engines.triton.templates import launch, tables
+from regard.engines.triton.templates.bands import diagonals
 from regard.engines.triton.templates.common import Constants
-from regard.engines.triton.templates.tables import diagonals, kinds_of, offsets_and_tables, owned_tables, shares_for
+from regard.engines.triton.templates.dealing import kinds_of, shares_for
+from regard.engines.triton.templates.tables import offsets_and_tables, owned_tables
 from regard.engines.triton.tilings import Tiling
 
 LN2 = tl.constexpr(math.log(2))

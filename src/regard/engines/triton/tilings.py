@@ -73,7 +73,7 @@ def tiling(
     def fits(tiles: Tiling) -> bool:
         used = shared_bytes(tiles, capability, width, value_width, dtype_bytes, which)
         ahead = loads * tiles.rows * tiles.columns + vectors * max(tiles.rows, tiles.columns)
-        return used + 4 * tiles.stages * ahead <= shared_limit(capability)
+        return used + 4 * (tiles.stages + 1) * ahead <= shared_limit(capability)
 
     while not fits(found):
         found = _smaller(found)
@@ -92,16 +92,17 @@ def shared_bytes(
 ) -> int:
     """The bytes that a kernel needs: the tile it holds, blocks in flight, on older chips also room to rearrange p.
 
-    There products of float32 read copies of what they multiply, and several products together some more.
+    There products of float32 read copies of what they multiply. Several wide products together take a quarter more.
     """
     row = (_padded(width) + _padded(value_width)) * dtype_bytes
     held, read = (tiling.columns, tiling.rows) if which in ("keys", "kept") else (tiling.rows, tiling.columns)
     tile = held * (_padded(width) * dtype_bytes if which == "forward" else row)
     if _has_large_memory(capability):
-        return tile + tiling.stages * read * row + 2048
-    used = tile + max(1, tiling.stages - 1) * read * row + tiling.rows * (tiling.columns + 2) * dtype_bytes + 1024
-    used += 3 * read * max(_padded(width), _padded(value_width)) * 2 if dtype_bytes == 4 else 0
-    return used if width <= WIDEST else used * 9 // 8
+        used = tile + tiling.stages * read * row + 2048
+    else:
+        used = tile + max(1, tiling.stages - 1) * read * row + tiling.rows * (tiling.columns + 2) * dtype_bytes + 1024
+        used += 3 * read * max(_padded(width), _padded(value_width)) * 2 if dtype_bytes == 4 else 0
+    return used if width <= WIDEST else used * 5 // 4
 
 
 def _has_large_memory(capability: tuple[int, int]) -> bool:

@@ -85,7 +85,7 @@ def forward(call: Any, lists: Any | None, tiles: Tiling) -> tuple[Any, Any | Non
         call.start if total is None else total,
         call.start,
         call.data or (0,),
-        *_listed(call.start, lists),
+        *listed(call.start, lists),
         (heads, group, rows, length),
         launch,
         call.formula,
@@ -121,7 +121,7 @@ def _plain(flag: Any) -> Any:
     return getattr(flag, "value", flag)
 
 
-def _listed(start: Any, lists: Any | None) -> tuple[Any, Any]:
+def listed(start: Any, lists: Any | None) -> tuple[Any, Any]:
     """(indices, counts, strides), order; where there are none, a pointer that nobody reads."""
     if lists is None:
         return (start, start, 0, 0, 0, 0, 0), start
@@ -140,7 +140,7 @@ def _launch(call: Any, lists: Any | None, tiles: Tiling) -> tuple[int, tuple[int
     together = 1
     if lists is not None:
         held = sum(x.shape[2] * x.shape[3] * x.element_size() for x in (call.rights[0], call.v))
-        together = _divisor(pairs, max(1, CACHED // held) * (heads // int(call.v.shape[1])))
+        together = divisor(pairs, max(1, CACHED // held) * (heads // int(call.v.shape[1])))
     programs = pairs * count
     launched = min(programs, _processors(call.v.device)) if tiles.persistent else programs
     return launched, (programs, -(-programs // launched), together * count, together, ordered(lists), 0)
@@ -152,7 +152,7 @@ def ordered(lists: Any | None) -> int:
 
 
 @lru_cache
-def _divisor(number: int, most: int) -> int:
+def divisor(number: int, most: int) -> int:
     """The largest divisor of a number that is at most `most`."""
     return next(part for part in range(min(number, most), 0, -1) if number % part == 0)
 

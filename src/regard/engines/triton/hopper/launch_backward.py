@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from ..starting import start
+from ..templates.bands import sum_bands
 from ..templates.common import Constants
 from ..templates.kept import slants_of
 from ..templates.launch import Gradients
-from ..templates.tables import sum_bands
 from . import launch
 from .backward_keys import backward_keys
 from .backward_queries import backward_queries
@@ -169,7 +169,7 @@ class _Job:
 
     def run(self, first: int, pairs: int) -> None:
         """One program for each tile of what is held."""
-        together, programs = launch._divisor(pairs, self.together), pairs * self.tiles
+        together, programs = launch.divisor(pairs, self.together), pairs * self.tiles
         where = programs, 1, together * self.tiles, together, self.ordered, first
         start(self.kernel, (programs,), *self.arguments, where, *self.constants, **self.options)
 
@@ -178,7 +178,7 @@ def _job(
     kernel: Any, call: Any, arguments: Any, lists: Any | None, sizes: Any, tiles: Any, length: int, met: float
 ) -> _Job:
     """For rows or keys, `length` of them in a pair, which meets so many bytes."""
-    listed = *launch._listed(call.start, lists), sizes
+    listed = *launch.listed(call.start, lists), sizes
     constants = call.formula, _sized(tiles, lists is not None, call.group == 1)
     together = 1 if lists is None else max(1, int(CACHED // max(met, 1)))
     count, ordered = -(-length // tiles.held), launch.ordered(lists)

@@ -214,9 +214,7 @@ class Host:
         given = {"v": "v"}
         for place, (left, right) in enumerate(matrices):
             given |= {f"left{place}": left, f"right{place}": right}
-        arguments = [
-            f"_plain(_near({given[name]}))" if name in given else KNOWN[name] for name in self.kernel.parameters
-        ]
+        arguments = [f"plain(near({given[name]}))" if name in given else KNOWN[name] for name in self.kernel.parameters]
         page.call("forward[grid]", [*arguments, "num_warps=WARPS", "num_stages=STAGES"], "")
         page.line("return y.reshape(*lead, v.shape[3])")
 
@@ -244,7 +242,7 @@ class Host:
         return ["first," if slot.what == "start" else f"{name},"]
 
 
-KNOWN = {"y": "_plain(y)", "total": "total", "start": "first", "data": "data", "sizes": "(H, N, n)", "S": "S"}
+KNOWN = {"y": "plain(y)", "total": "total", "start": "first", "data": "data", "sizes": "(H, N, n)", "S": "S"}
 
 
 def _float(part: Part) -> Part:

@@ -18,7 +18,7 @@ from .layout import laid_out
 from .rewriting import branches, by_name, counts, parameters, renamed, rewritten, without, without_unread
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-HOST = ("FAR", "padded", "_near", "_plain")  # what the host's side calls, of `launch`
+HOST = ("FAR", "padded", "near", "plain")  # what the host's side calls, of `launch`
 ABSENT = frozenset({"drops"})  # hashes of dropout
 NEVER = dict.fromkeys(("S.LISTED", "S.DROPS", "S.EXACT", "isinstance(x, tl.tensor_descriptor)", "TYPE_CHECKING"), False)
 Texts = dict[str, str]

@@ -13,6 +13,7 @@ A matrix is a descriptor of rank 4, which the chip's copy engine reads, or (poin
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import triton
@@ -42,6 +43,18 @@ class Constants:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constants) and self.cache_key == other.cache_key
+
+
+@lru_cache(maxsize=4096)
+def extended(base: Constants, **more: Any) -> Constants:
+    """Constants with more names."""
+    return Constants(**{name: _bare(value) for name, value in vars(base).items() if name != "cache_key"}, **more)
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_bare, value))
+    return value.value if isinstance(value, tl.constexpr) else value
 
 
 def _constant(value: Any) -> Any:

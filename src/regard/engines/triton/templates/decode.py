@@ -20,9 +20,9 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from ..tilings import Tiling
 from . import launch
-from .common import LOWEST, admitted, below, block_at, full, narrow, plus, tile, tiles, times, whole_and_rest
+from .common import LOWEST, admitted, below, block_at, extended, full, narrow, plus, tile, tiles, times, whole_and_rest
+from .dealing import NONE, WHOLE, kinds_of, multiprocessors, shares_for
 from .launch import Call, padded
-from .tables import NONE, WHOLE, extended, kinds_of, multiprocessors, shares_for
 
 # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -234,24 +234,24 @@ def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = N
     resident = 1 if tiling.rows > FEW_ROWS and tiling.warps == 4 else 2
     splits = splits or shares_for(pairs, blocks, resident * multiprocessors(call.v.device))
     chained = launch.has_descriptors(call.v.device)  # Hopper's: a kernel is set up while the one before it runs
-    sizes = extended(launch._constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32, CHAINED=chained)
-    y = launch._rows_like(call, width, call.v.dtype)
+    sizes = extended(launch.constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32, CHAINED=chained)
+    y = launch.rows_like(call, width, call.v.dtype)
     total = launch.totals(call)
-    parts = tuple(launch._numbers(call, pairs, rows, splits, *last) for last in ((width,), (), ()))
+    parts = tuple(launch.numbers(call, pairs, rows, splits, *last) for last in ((width,), (), ()))
     lefts, rights = (tuple(map(_plain, sides)) for sides in (call.lefts, call.rights))
     part[(splits, pairs)](
         lefts, rights, _plain(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,
         (key_heads, queries, keys), call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     joined[(rows, pairs, triton.cdiv(width, 32))](
-        launch._plain(y), total, call.data or (0,), parts, (key_heads, queries, splits), call.formula, sizes,
+        launch.plain(y), total, call.data or (0,), parts, (key_heads, queries, splits), call.formula, sizes,
         launch_pdl=chained,
     )  # fmt: skip
     return y, total
 
 
 def _plain(x: Any) -> Any:
-    return launch._plain(launch._near(x))
+    return launch.plain(launch.near(x))
 
 
 def _listed(lists: Any | None, group: int, blocks: int) -> tuple[Any, ...] | None:

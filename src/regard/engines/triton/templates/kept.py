@@ -22,8 +22,8 @@ import triton.language as tl
 from ..starting import start
 from ..tilings import Tiling
 from . import launch
-from .common import INTERPRETED, block_at, blocks, plus, program, put, spoilt, tile
-from .tables import extended, sum_bands
+from .bands import sum_bands
+from .common import INTERPRETED, block_at, blocks, extended, plus, program, put, spoilt, tile
 
 SIZE = 64  # rows, and keys, of a block
 SHARE = 64  # of the chip's memory, one part may hold G
@@ -148,18 +148,18 @@ def of_both(
     across, down = slants_of(call, lists[1], chosen.tile)
     kept = call.v.new_empty((min(heads, every) * across, down, SIZE, SIZE))
     drights, dv, columns, run = launch.keys_run(call, stats, dy, lists[1], chosen.keys, kept, across)
-    dleft = torch.empty_like(launch._near(call.lefts[0]))
+    dleft = torch.empty_like(launch.near(call.lefts[0]))
     diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dv.device)
     parts = Tiling(SIZE, tiles.columns, tiles.warps, tiles.stages)
-    sizes = extended(launch._constants(call, lists[0], parts), PARTS=tiles.rows // SIZE)
-    matrices = launch._matrix(call.rights[0], SIZE, call), launch._plain(dleft), launch._matrix(kept, SIZE, call)
+    sizes = extended(launch.constants(call, lists[0], parts), PARTS=tiles.rows // SIZE)
+    matrices = launch.matrix(call.rights[0], SIZE, call), launch.plain(dleft), launch.matrix(kept, SIZE, call)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
     for first in range(0, every, heads):
         count = min(heads, every - first)
         run(first, count)
         start(
             queries_backward, (triton.cdiv(rows, tiles.rows) * count,), *matrices, places, call.data or (0,),
-            launch._listed(lists[0]), call.sizes, (first, across), call.formula, sizes, num_warps=tiles.warps,
+            launch.listed(lists[0]), call.sizes, (first, across), call.formula, sizes, num_warps=tiles.warps,
             num_stages=tiles.stages,
         )  # fmt: skip
         if offsets is not None:

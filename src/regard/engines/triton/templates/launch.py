@@ -77,18 +77,18 @@ class Gradients:
 def forward(call: Call, lists: Any | None, tiling: Tiling) -> tuple[Any, Any | None]:
     """y, and L = log₂ Z or Z of each row; None where no weight is shared."""
     (_, heads, rows), width = call.shape, int(call.v.shape[3])
-    y = _rows_like(call, width, call.v.dtype)
+    y = rows_like(call, width, call.v.dtype)
     total = totals(call)
     _launch(
         ahead.forward, rows, tiling.rows, heads, call, lists, tiling,
-        *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _plain(y), total,
+        *sides(call, tiling), matrix(call.v, tiling.columns, call), plain(y), total,
     )  # fmt: skip
     return y, total
 
 
 def totals(call: Call) -> Any | None:
     """Room for L or Z, (B, H, N), or for L and what its rounding left, (2, B, H, N)."""
-    return _numbers(call, *(2,) * is_exact(call), *call.shape) if call.formula.SHARED else None
+    return numbers(call, *(2,) * is_exact(call), *call.shape) if call.formula.SHARED else None
 
 
 def is_exact(call: Call) -> bool:
@@ -102,8 +102,8 @@ def backward(
 
     Lists and tilings are of the kernel that holds rows and of the one that holds keys, in this order.
     """
-    dlefts, rows = _of_rows(call, stats, dy, lists[0], tilings[0])
-    drights, dv, columns = _of_keys(call, stats, dy, lists[1], tilings[1])
+    dlefts, rows = of_rows(call, stats, dy, lists[0], tilings[0])
+    drights, dv, columns = of_keys(call, stats, dy, lists[1], tilings[1])
     return Gradients(dlefts, drights, dv, rows, columns)
 
 
@@ -116,11 +116,11 @@ def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None
         return None
     batch, heads, rows = call.shape
     room, tiling = triton.cdiv(rows, 128) * 128, Tiling(64, 64)
-    stats = _numbers(call, batch, heads, 2 + is_exact(call), room)
+    stats = numbers(call, batch, heads, 2 + is_exact(call), room)
     sums = None if dtotal is None else dtotal.float().contiguous()
     start(
-        back.row_terms, (batch * heads * room // tiling.rows,), _plain(y), _plain(_near(dy)), total, sums, stats,
-        (heads, rows, room), call.formula, _constants(call, None, tiling), num_warps=4,
+        back.row_terms, (batch * heads * room // tiling.rows,), plain(y), plain(near(dy)), total, sums, stats,
+        (heads, rows, room), call.formula, constants(call, None, tiling), num_warps=4,
     )  # fmt: skip
     return stats
 
@@ -131,26 +131,26 @@ def row_products(x: Any, y: Any) -> Any:
     out = torch.empty((batch, heads, length), dtype=torch.float32, device=x.device)
     sizes = Constants(ROWS=64, VALUE=int(width), VALUE_PADDED=padded(int(width)))
     grid = (triton.cdiv(length, 64) * heads * batch,)
-    start(back.row_products, grid, _plain(_near(x)), _plain(_near(y)), out, (heads, length), sizes, num_warps=4)
+    start(back.row_products, grid, plain(near(x)), plain(near(y)), out, (heads, length), sizes, num_warps=4)
     return out
 
 
-def _of_rows(
+def of_rows(
     call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     (batch, heads, rows), pulls = call.shape, int(call.formula.ROW_PULLS)
-    dlefts = tuple(torch.empty_like(_near(x)) for x in call.lefts)
-    sums = _numbers(call, batch, heads, pulls, rows)
+    dlefts = tuple(torch.empty_like(near(x)) for x in call.lefts)
+    sums = numbers(call, batch, heads, pulls, rows)
     if dlefts or pulls:
         _launch(
             back.rows_backward, rows, tiling.rows, heads, call, lists, tiling,
-            *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _matrix(dy, tiling.rows, call),
-            *_three([_plain(x) for x in dlefts]), _stats(stats, tiling, call), sums,
+            *sides(call, tiling), matrix(call.v, tiling.columns, call), matrix(dy, tiling.rows, call),
+            *three([plain(x) for x in dlefts]), stats_matrix(stats, tiling, call), sums,
         )  # fmt: skip
     return dlefts, sums.unbind(2)
 
 
-def _of_keys(
+def of_keys(
     call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
 ) -> tuple[tuple[Any, ...], Any, tuple[Any, ...]]:
     drights, dv, sums, run = keys_run(call, stats, dy, lists, tiling)
@@ -172,12 +172,12 @@ def keys_run(
     slants: room for dS of these heads, (heads · across, places, columns, rows)
     """
     (batch, heads, _), pulls, keys = call.shape, int(call.formula.COLUMN_PULLS), int(call.v.shape[2])
-    drights, dv = tuple(torch.empty_like(_near(x)) for x in call.rights), torch.empty_like(_near(call.v))
-    sums = _numbers(call, batch, heads, pulls, keys)
+    drights, dv = tuple(torch.empty_like(near(x)) for x in call.rights), torch.empty_like(near(call.v))
+    sums = numbers(call, batch, heads, pulls, keys)
     matrices = (
-        *_sides(call, tiling), _matrix(call.v, tiling.columns, call), _matrix(dy, tiling.rows, call),
-        *_three([_plain(x) for x in drights]), _plain(dv),
-        None if slants is None else _matrix(slants, tiling.columns, call), _stats(stats, tiling, call), sums,
+        *sides(call, tiling), matrix(call.v, tiling.columns, call), matrix(dy, tiling.rows, call),
+        *three([plain(x) for x in drights]), plain(dv),
+        None if slants is None else matrix(slants, tiling.columns, call), stats_matrix(stats, tiling, call), sums,
     )  # fmt: skip
 
     def run(first: int, count: int) -> None:
@@ -202,13 +202,13 @@ def _start(
 ) -> None:
     drop = None if call.drop is None else (call.drop.seed, call.drop.threshold, call.drop.scale)
     start(
-        kernel, (programs,), *matrices, call.start, call.data or (0,), _listed(lists), call.sizes, *more, drop,
-        call.formula, _constants(call, lists, tiling), num_warps=tiling.warps, num_stages=tiling.stages,
+        kernel, (programs,), *matrices, call.start, call.data or (0,), listed(lists), call.sizes, *more, drop,
+        call.formula, constants(call, lists, tiling), num_warps=tiling.warps, num_stages=tiling.stages,
         enable_fp_fusion=not is_exact(call),
     )  # fmt: skip
 
 
-def _constants(call: Call, lists: Any | None, tiling: Tiling) -> Constants:
+def constants(call: Call, lists: Any | None, tiling: Tiling) -> Constants:
     widths = tuple(int(x.shape[3]) for x in call.rights)
     drops = call.drop is not None
     flags = lists is not None, drops, is_exact(call)
@@ -240,7 +240,7 @@ def padded(width: int) -> int:
     return max(16, int(triton.next_power_of_2(width)))
 
 
-def _listed(lists: Any | None) -> tuple[Any, ...] | None:
+def listed(lists: Any | None) -> tuple[Any, ...] | None:
     """Pointers to lists, their steps from batch to batch and head to head, their length, the step of the order."""
     if lists is None:
         return None
@@ -253,26 +253,26 @@ def _listed(lists: Any | None) -> tuple[Any, ...] | None:
 # -- matrices --------------------------------------------------------------------------------------------------
 
 
-def _sides(call: Call, tiling: Tiling) -> tuple[Any, ...]:
-    lefts = _three([_matrix(x, tiling.rows, call) for x in call.lefts])
-    return (*lefts, *_three([_matrix(x, tiling.columns, call) for x in call.rights]))
+def sides(call: Call, tiling: Tiling) -> tuple[Any, ...]:
+    lefts = three([matrix(x, tiling.rows, call) for x in call.lefts])
+    return (*lefts, *three([matrix(x, tiling.columns, call) for x in call.rights]))
 
 
-def _three(matrices: Sequence[Any]) -> tuple[Any, ...]:
+def three(matrices: Sequence[Any]) -> tuple[Any, ...]:
     return (*matrices, *(None,) * (PRODUCTS - len(matrices)))
 
 
-def _matrix(x: Any, size: int, call: Call) -> Any:
+def matrix(x: Any, size: int, call: Call) -> Any:
     """A descriptor of tiles of `size` rows where the copy engine can read them, otherwise pointer and strides."""
     if not _described(x, call):
-        return _plain(_near(x))
+        return plain(near(x))
     strides = [step if count > 1 else 16 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
     return TensorDescriptor(x, list(x.shape), [*strides, 1], [1, 1, size, padded(x.shape[3])])
 
 
-def _stats(stats: Any | None, tiling: Tiling, call: Call) -> Any:
+def stats_matrix(stats: Any | None, tiling: Tiling, call: Call) -> Any:
     if stats is None or not _described(stats, call):
-        return None if stats is None else _plain(stats)
+        return None if stats is None else plain(stats)
     return TensorDescriptor(stats, list(stats.shape), list(stats.stride()), [1, 1, 1, tiling.rows])
 
 
@@ -280,13 +280,13 @@ def _described(x: Any, call: Call) -> bool:
     return bool(has_descriptors(x.device) if call.descriptors is None else call.descriptors) and _is_aligned(x)
 
 
-def _plain(x: Any) -> tuple[Any, ...]:
+def plain(x: Any) -> tuple[Any, ...]:
     """Pointer and strides."""
     steps = [step if count > 1 else 0 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
     return (x, *steps, x.stride(3))
 
 
-def _near(x: Any) -> Any:
+def near(x: Any) -> Any:
     """x, copied where its rows or columns lie so far apart that offsets inside a tile would wrap."""
     return x if max(x.stride()[2:]) < FAR else x.contiguous()
 
@@ -303,7 +303,7 @@ def has_descriptors(device: torch.device) -> bool:
     return not INTERPRETED.value and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
-def _rows_like(call: Call, width: int, dtype: Any) -> Any:
+def rows_like(call: Call, width: int, dtype: Any) -> Any:
     """Room for a matrix of rows, (B, H, N, width), its axes ordered in memory as those of the first left side."""
     batch, heads, rows = call.shape
     made: Any = {"dtype": dtype, "device": call.v.device}
@@ -312,5 +312,5 @@ def _rows_like(call: Call, width: int, dtype: Any) -> Any:
     return torch.empty((batch, heads, rows, width), **made)
 
 
-def _numbers(call: Call, *shape: int) -> Any:
+def numbers(call: Call, *shape: int) -> Any:
     return torch.empty(shape, dtype=torch.float32, device=call.v.device)

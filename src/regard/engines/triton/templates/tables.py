@@ -3,10 +3,9 @@
     offsets     out[h, x] = Σ_b Σ_{i−j = highest−x} G_ij        G = g · ∂ψ/∂(what stands at i − j)
     tables      out[place(b, h, i, j)] += G_ij                  G = g · ∂ψ/∂(what stands at that place)
 
-A program that gathers offsets owns lines of partial sums and adds the diagonals of its blocks to them; where dS has
-been kept, one that owns a band of blocks sums these first, and then their diagonals. A table that is indexed by b, h, i
-and j themselves is written tile by tile, each entry once. Other tables need atomic additions, which come in any order.
-x, ψ, g as in `backward`.
+A program that gathers offsets owns lines of partial sums and adds the diagonals of its blocks to them; where dS was
+kept, `bands` does so. A table that is indexed by b, h, i and j themselves is written tile by tile, each entry once.
+Others need atomic additions, which come in any order. x, ψ, g as in `backward`.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment"
 # ruff: noqa: RUF005 - Triton knows no starred tuples
@@ -14,7 +13,6 @@ x, ψ, g as in `backward`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -25,8 +23,8 @@ from ..starting import start
 from ..tilings import Tiling
 from . import launch
 from .backward import upstream_tile, weights_again
+from .bands import diagonals
 from .common import (
-    Constants,
     admitted,
     alls,
     below,
@@ -34,6 +32,7 @@ from .common import (
     blocks,
     column_hash,
     dot,
+    extended,
     full,
     kept,
     row_hash,
@@ -41,6 +40,7 @@ from .common import (
     tiles,
     times,
 )
+from .dealing import kinds_of, multiprocessors, shares_for
 
 # -- a block ---------------------------------------------------------------------------------------------------
 
@@ -79,22 +79,6 @@ def pairs(held, block, rights, v, data, n, drop, F: tl.constexpr, S: tl.constexp
 
 
 # -- offsets, and tables by atomic additions -------------------------------------------------------------------
-
-
-@triton.jit
-def diagonals(block, zero, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Σ over c − r = d − uC, and over c − r = d − uC − C, in band u of C = COLUMNS rows: two [bands, C].
-
-    Row r is turned left by r places, so that diagonals become columns; what was turned around belongs to the second.
-    `zero` is a 0 that the compiler does not know: indices that depend on the block hold no registers between blocks.
-    """
-    BANDS: tl.constexpr = max(1, ROWS // COLUMNS)
-    r, d = tl.arange(0, ROWS)[:, None] % COLUMNS + zero, tl.arange(0, COLUMNS)[None, :]
-    turned = tl.gather(block, (r + d) % COLUMNS, 1)
-    ahead = r + d < COLUMNS
-    one = tl.reshape(tl.where(ahead, turned, 0.0), [BANDS, ROWS // BANDS, COLUMNS])
-    other = tl.reshape(tl.where(ahead, 0.0, turned), [BANDS, ROWS // BANDS, COLUMNS])
-    return tl.sum(one, 1), tl.sum(other, 1)
 
 
 @triton.jit
@@ -183,38 +167,6 @@ def spread_backward(
                 spread(block, held, rights, v, data, n, drop, lines, x, length, grads, F, S, False)
                 block = ahead
         tl.debug_barrier()  # other threads may have stored what the next row tile adds to
-
-
-@triton.jit(do_not_specialize=["sizes", "strides"])
-def band_sums(slants, inverse, start, partial, sizes, strides, SIZE: tl.constexpr, LISTED: tl.constexpr):
-    """The sums of dS over the diagonals of one band of blocks of SIZE × SIZE: row block − key block = d, of one (b, h).
-
-    slants:   dSᵀ in blocks, (pairs (b, h) from the first on, blocks of keys, blocks of rows, or of places in a list)
-    inverse:  of blocks.Lists
-    strides:  of `inverse`, and how many blocks of keys and of rows a tile has
-    partial:  float32 (B, H, 2, length), beginning with i − j = highest: what lies on a block's diagonal and to one side
-              of it, and what lies to the other side
-    """
-    H, first, across, down, kept_across, kept_down, highest, length = sizes
-    pair = tl.program_id(1)
-    b, h = (first + pair) // H, (first + pair) % H
-    d = tl.program_id(0) - (across - 1)
-    inside = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-    total = tl.zeros([SIZE, SIZE], tl.float32)
-    for key in tl.range(tl.maximum(0, -d), tl.minimum(across, down - d)):
-        place, there = key + d, True
-        if LISTED:
-            by_batch, by_head, by_tile, wide, tall = strides
-            row = b * by_batch + h * by_head + key // wide * by_tile
-            met = tl.load(inverse + row + (key + d) // tall)
-            place, there = met * tall + (key + d) % tall, met >= 0
-        at = slants + ((pair * kept_across + key).to(tl.int64) * kept_down + place) * (SIZE * SIZE)
-        total += tl.load(at + inside, mask=there, other=0.0).to(tl.float32)
-    one, other = diagonals(total, 0, SIZE, SIZE)
-    x = highest - (tl.load(start + b).to(tl.int32) + d * SIZE + tl.arange(0, SIZE)[None, :])
-    line = partial + (first + pair).to(tl.int64) * 2 * length
-    tl.store(line + x, one, mask=(x >= 0) & (x < length))
-    tl.store(line + length + x + SIZE, other, mask=(x + SIZE >= 0) & (x + SIZE < length))
 
 
 # -- tables, tile by tile --------------------------------------------------------------------------------------
@@ -313,40 +265,14 @@ def offsets_and_tables(
     slots = min(shares_for(heads, items, RESIDENT * multiprocessors(call.v.device)),
                 max(1, MEMORY // max(1, 4 * offsets * heads * lines * length)))  # fmt: skip
     partial = torch.zeros((offsets, heads, slots, lines, length), dtype=torch.float32, device=call.v.device)
-    sizes = extended(launch._constants(call, lists, tiling), OFFSETS=offsets, TABLES=tuple(tables))
+    sizes = extended(launch.constants(call, lists, tiling), OFFSETS=offsets, TABLES=tuple(tables))
     if offsets or tables:
         start(
             spread_backward, (slots, heads), *_matrices(call, stats, dy, tiling), partial, tuple(tables.values()),
-            call.start, call.data or (0,), launch._listed(lists), (batch, *call.sizes, highest, length), _drop(call),
+            call.start, call.data or (0,), launch.listed(lists), (batch, *call.sizes, highest, length), _drop(call),
             call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
         )  # fmt: skip
     return tuple(partial)
-
-
-def sum_bands(
-    call: launch.Call, slants: Any, across: int, by_keys: Any | None, tile: tuple[int, int], pairs: range, highest: int,
-    partial: Any,
-) -> None:  # fmt: skip
-    """The sums of kept dS over i − j, for some pairs (b, h), into `partial` (B, H, 2, length).
-
-    slants:  (pairs · across, blocks of rows, size, size), from the first pair on
-    by_keys: blocks.both_lists of tiles of `tile` rows and keys; None where all blocks are there
-    """
-    size, keys = int(slants.shape[3]), int(call.v.shape[2])
-    blocks_across, blocks_down = triton.cdiv(keys, size), triton.cdiv(call.shape[2], size)
-    inverse, strides = call.start, (0, 0, 0, 1, 1)
-    if by_keys is not None:
-        inverse = by_keys.inverse.contiguous()
-        steps = (step if count > 1 else 0 for count, step in zip(inverse.shape[:2], inverse.stride()[:2], strict=True))
-        strides = (*steps, inverse.stride(2), tile[1] // size, tile[0] // size)
-    sizes = (
-        call.shape[1], pairs.start, blocks_across, blocks_down, across, int(slants.shape[1]), highest,
-        int(partial.shape[3]),
-    )  # fmt: skip
-    start(
-        band_sums, (blocks_across + blocks_down - 1, len(pairs)), slants, inverse, call.start, partial, sizes, strides,
-        SIZE=size, LISTED=by_keys is not None, num_warps=4, num_stages=4,
-    )  # fmt: skip
 
 
 def owned_tables(
@@ -361,7 +287,7 @@ def owned_tables(
     (batch, heads, rows), keys = call.shape, int(call.v.shape[2])
     by_batch, tiles = "b" in axes, triton.cdiv(keys, tiling.columns)
     one_by_one = batch > 1 and not by_batch and not aligned
-    sizes = extended(launch._constants(call, lists, tiling), TABLES=tuple(grads), BATCH=by_batch, HEAD="h" in axes,
+    sizes = extended(launch.constants(call, lists, tiling), TABLES=tuple(grads), BATCH=by_batch, HEAD="h" in axes,
                      ADDS=one_by_one)  # fmt: skip
     own = (batch if by_batch else 1) * (heads if "h" in axes else 1)
     for first in range(batch if one_by_one else 1):
@@ -382,53 +308,9 @@ def _kinds(lists: Any | None, tiles: int) -> tuple[Any, int, int] | None:
 
 
 def _matrices(call: launch.Call, stats: Any | None, dy: Any, tiling: Tiling) -> tuple[Any, ...]:
-    v, dy = launch._matrix(call.v, tiling.columns, call), launch._matrix(dy, tiling.rows, call)
-    return *launch._sides(call, tiling), v, dy, launch._stats(stats, tiling, call)
+    v, dy = launch.matrix(call.v, tiling.columns, call), launch.matrix(dy, tiling.rows, call)
+    return *launch.sides(call, tiling), v, dy, launch.stats_matrix(stats, tiling, call)
 
 
 def _drop(call: launch.Call) -> tuple[Any, ...] | None:
     return None if call.drop is None else (call.drop.seed, call.drop.threshold, call.drop.scale)
-
-
-# -- what `decode` shares --------------------------------------------------------------------------------------
-
-NONE, SOME, WHOLE = 0, 1, 2  # what a mask admits of a tile
-NEARLY = 1.05  # times the least time is good enough: more shares make more to join
-
-
-def kinds_of(lists: Any, tiles: int) -> Any:
-    """What the mask admits of every tile, (B or 1, H or 1, row tiles, key tiles) int8."""
-    place = torch.arange(lists.indices.shape[-1], device=lists.indices.device)
-    some, total = lists.counts[..., :1], lists.counts[..., 1:]
-    kind = torch.where(place < some, SOME, WHOLE).to(torch.int8)
-    index = torch.where(place < total, lists.indices, tiles).long()  # those behind the end go to a tile too many
-    return kind.new_zeros((*index.shape[:3], tiles + 1)).scatter_(-1, index, kind)[..., :tiles].contiguous()
-
-
-@lru_cache(maxsize=1024)
-def shares_for(sets: int, items: int, places: int) -> int:
-    """Into how many shares the items of each set are dealt: the fewest that take nearly the least time.
-
-    `places` is how many programs run at once; time is rounds of the chip times the items of a share.
-    """
-    most = max(1, min(items, max(8, places // sets)))
-    time = [-(-sets * z // places) * -(-items // z) for z in range(1, most + 1)]
-    return next(z for z, found in enumerate(time, 1) if found <= NEARLY * min(time))
-
-
-@lru_cache
-def multiprocessors(device: torch.device) -> int:
-    """Of the chip; in the interpreter a few, so that work is shared out there too."""
-    return int(torch.cuda.get_device_properties(device).multi_processor_count) if device.type == "cuda" else 4
-
-
-@lru_cache(maxsize=4096)
-def extended(base: Constants, **more: Any) -> Constants:
-    """Constants with more names."""
-    return Constants(**{name: _bare(value) for name, value in vars(base).items() if name != "cache_key"}, **more)
-
-
-def _bare(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_bare, value))
-    return value.value if isinstance(value, tl.constexpr) else value
