@@ -147,7 +147,7 @@ class Case:
             heads=heads, rows=rows, columns=columns, unit=unit, height=score if self.products else alone, sink=sink,
             admitted=admitted, weight=WEIGHTS[self.kind], EXPONENTIAL=self.kind == "exponential",
             SHARED=self.kind != "each", HAS_MASK=self.window is not None, HAS_SINK=self.sinks, COVERED=True,
-            BOUNDED=False, SCALED=False, PRODUCTS=self.products,
+            BOUNDED=False, SCALED=False, ROUNDED=False, PRODUCTS=self.products,
         )  # fmt: skip
         lefts, rights = ((q,), (k,)) if self.products else ((), ())
         return launch.Call(f, lefts, rights, v, (B, H, N), self.start, (c, e, z, H, N, n, self.window or 0))

@@ -80,6 +80,18 @@ def test_weights_that_are_shared_may_have_any_size(size: float, queries: int, si
     torch.testing.assert_close(z.double(), total * size, atol=0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("keys", [1, 600])  # many: they are split over the chip
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("weight", [share(lambda s: relu(s) ** 2 + 0.01), share(lambda s: rg.exp(s) * (1 + s**2))])
+def test_a_row_that_reads_one_key_gives_its_value(weight: Any, dtype: Any, keys: int) -> None:
+    """To the last digit, though weights are rounded: so that nothing goes back to q and k."""
+    q, k, v, dy = (tensors(random(1, 2, n, 16), dtype).requires_grad_() for n in (1, keys, keys, 1))
+    y = rg.Attention(weight=weight, mask=rg.equal(j, i))(q, k, v, engine="triton", start=keys - 1)
+    assert torch.equal(y, v[:, :, -1:])
+    dq, dk = torch.autograd.grad(y, (q, k), dy)
+    assert max(float(dq.abs().max()), float(dk.abs().max())) < 1e-5
+
+
 # -- shapes and layouts ----------------------------------------------------------------------------------------
 
 ALIBI = rg.Attention(score=dot / sqrt(rg.d) - 2 ** (-8 * (h + 1) / rg.H) * (i - j), mask=causal)

@@ -85,6 +85,19 @@ def test_float16_does_not_have_to_hold_the_weights(size: str) -> None:
     torch.testing.assert_close(z.double(), total, atol=0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("weight", ["share(relu(s) ** 2 + 0.01)", "share(exp(s) * (1 + s ** 2))"])
+def test_a_row_that_reads_one_key_gives_its_value(weight: str) -> None:
+    attention = rg.parse(f"{weight}(dot / sqrt(d), mask=equal(i, j))")
+    assert isinstance(attention, rg.Attention)
+    q, k, v, dy = (torch.tensor(x).bfloat16().requires_grad_() for x in arrays(1, 2, 2, 139, 139, 24, 24))
+    with whole() as ran:
+        y = attention(q, k, v, engine="triton")
+        dq, dk = torch.autograd.grad(y, (q, k), dy)
+    assert {FORWARD, ROWS, KEYS} == set(ran)
+    assert torch.equal(y, v)
+    assert max(float(dq.abs().max()), float(dk.abs().max())) < 1e-5
+
+
 def test_weights_of_what_is_far_away_in_float16() -> None:
     attention = rg.Attention(-sqdist / 2, share(rg.softplus))  # some 10⁻⁶
     with whole() as ran:

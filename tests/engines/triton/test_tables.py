@@ -146,7 +146,7 @@ def formula(kind: str, masked: bool) -> Constants:
         pull_offsets=exponential_offsets if is_exponential else square_offsets,
         pull_tables=exponential_tables if is_exponential else square_tables,
         EXPONENTIAL=is_exponential, SHARED=kind != "each", HAS_MASK=masked, HAS_SINK=False, COVERED=True,
-        BOUNDED=False, SCALED=False, PRODUCTS=1,
+        BOUNDED=False, SCALED=False, ROUNDED=False, PRODUCTS=1,
     )  # fmt: skip
 
 

@@ -197,7 +197,7 @@ def outer_columns(g, x, shift, product, known, at):
 SHARED = {"heads": heads, "rows": rows, "columns": columns, "product_scales": product_scales, "unit": unit,
           "height": height, "weight": exponential, "pull_products": pull, "admitted": causal}  # fmt: skip
 FLAGS = {"EXPONENTIAL": True, "SHARED": True, "HAS_MASK": False, "HAS_SINK": False, "COVERED": True, "BOUNDED": False,
-         "SCALED": False, "PRODUCTS": 1, "ROW_PULLS": 0, "COLUMN_PULLS": 0}  # fmt: skip
+         "SCALED": False, "ROUNDED": False, "PRODUCTS": 1, "ROW_PULLS": 0, "COLUMN_PULLS": 0}  # fmt: skip
 
 # -- the same in PyTorch ------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ FORMULAS = {
         lambda p: p.head + p.row**2,
     ),
     "squared, scaled, with a sink": Formula(
-        {"EXPONENTIAL": False, "SCALED": True, "HAS_SINK": True, "sink": plain_sink, "weight": squared,
+        {"EXPONENTIAL": False, "SCALED": True, "ROUNDED": True, "HAS_SINK": True, "sink": plain_sink, "weight": squared,
          "pull_products": squared_pull},
         lambda p: (0.3 * p.products[0]).relu() ** 2,
         lambda p: p.head + p.row**2,

@@ -126,7 +126,8 @@ class Pass:
 
     def _functions(self, head: str) -> Constants:
         scaled = self.v.dtype == torch.float16 and self.made.is_shared and not self.made.is_exponential
-        return constants(self.made, self.text, head, scaled)
+        rounded = self.v.dtype != torch.float32 and self.made.is_shared and not self.made.is_softmax_like
+        return constants(self.made, self.text, head, scaled, rounded)
 
     @cached_property
     def _launched(self) -> launch.Call:
@@ -237,8 +238,8 @@ def offsets_of(made: Program, text: Written) -> tuple[Pull, ...]:
 
 
 @lru_cache(maxsize=1024)
-def constants(made: Program, text: Written, head: str, scaled: bool = False) -> Constants:
-    """The functions and flags of a formula, as a kernel is handed them; scaled: as `templates.forward` says."""
+def constants(made: Program, text: Written, head: str, scaled: bool = False, rounded: bool = False) -> Constants:
+    """The functions and flags of a formula, as a kernel is handed them; scaled, rounded: see `templates.forward`."""
     module = jitted(text, head)
     return Constants(
         **{name: getattr(module, name) for name in FUNCTIONS},
@@ -246,6 +247,7 @@ def constants(made: Program, text: Written, head: str, scaled: bool = False) -> 
         ROW_PULLS=len(text.pulls["rows"]),
         COLUMN_PULLS=len(text.pulls["columns"]),
         SCALED=scaled,
+        ROUNDED=rounded,
         USES_J=text.uses_j,
         STAGED=text.staged,
     )

@@ -240,7 +240,7 @@ def first_weights(
     column = look(block, here, BLOCK, True, F)
     if F.STAGED > 0:
         column = columns_laid(columns, count, BLOCK, F, S)
-    p, m, l, _fade = weigh(scores, block, column, m, l, here, BLOCK, True, F)
+    p, m, l, _fade = weigh(scores, block, column, m, l, here, BLOCK, True, values[0].dtype, F)
     if F.STAGED > 0:
         release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)
@@ -285,11 +285,11 @@ def advance(
     if F.STAGED > 0:
         column = columns_laid(columns, count, BLOCK, F, S)
     if not F.HAS_MASK:
-        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, F)
+        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, values[0].dtype, F)
     elif masked:
-        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, True, F)
+        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, True, values[0].dtype, F)
     else:
-        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, F)
+        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, values[0].dtype, F)
     if F.STAGED > 0:
         release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)  # for the next P V, and the branch of common.py's last paragraph

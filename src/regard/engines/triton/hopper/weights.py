@@ -1,10 +1,14 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, possibly-undefined"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, possibly-undefined, assignment"
+# ruff: noqa: RUF005 - Triton knows no starred tuples
 """The weights of one block of the forward kernel for Hopper, and what a row keeps from one block to the next.
 
     m' = max(m, max_j x)        α = 2^(c m − c m')        P = ψ 2^(−c m')        l' = α l + Σ_j P        y = Σ P v / l
 
 Where F.BOUNDED, no exponent is large: m stays 0, and α is 1. Where F.SCALED, ψ is no exponential, and the type of P
 could not hold it: m' = max(m, max_j log₂ |ψ|), P = ψ 2^(−m'), α = 2^(m − m').
+
+l is (Σ_j P), or, where ψ is more than one exponential (F.ROUNDED), with Σ_j of P as it is rounded, by which y is
+divided, so that a row that reads one key gives its value to the last digit.
 
 here = (b, h, i, anchor, c, head, row, data, n, number of blocks): what all blocks of a tile share.
 """
@@ -28,7 +32,9 @@ def columns_of(block, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.con
 
 
 @jit
-def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.constexpr):
+def weigh(
+    scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, DTYPE: gl.constexpr, F: gl.constexpr
+):
     """(P, m', l', α) of a block; MASKED: some of its pairs are not admitted, or keys lie outside the array."""
     b, h, i, anchor, unit, head, row, data, length, blocks = here
     j = columns_from(block * BLOCK, BLOCK)
@@ -46,7 +52,6 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
         if F.BOUNDED:
             fade = m
             p = F.weight(x, 0.0, product, known, at)
-            l = l + gl.sum(p, 1)
         else:
             highest = gl.maximum(m, gl.max(x, 1))
             shift = gl.where(highest == -float("inf"), 0.0, highest * unit)
@@ -54,7 +59,7 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
             p = F.weight(x, shift[:, None], product, known, at)
             if MASKED and not F.COVERED:
                 p = gl.where(admitted, p, 0.0)
-            l = l * fade + gl.sum(p, 1)
+            l = faded(l, fade)
             m = highest
     else:
         fade = m
@@ -65,11 +70,28 @@ def weigh(scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.con
             highest = gl.maximum(m, gl.log2(gl.max(gl.abs(p), 1)))
             fade = gl.exp2(m - highest)
             p = p * gl.exp2(-highest)[:, None]
-            l = l * fade
+            l = faded(l, fade)
             m = highest
-        if F.SHARED:
-            l = l + gl.sum(p, 1)
+    if F.SHARED:
+        l = plus_weights(l, p, DTYPE, F)
     return p, m, l, fade
+
+
+@jit
+def faded(sums, fade):
+    found = ()
+    for k in gl.static_range(len(sums)):
+        found = found + (sums[k] * fade,)
+    return found
+
+
+@jit
+def plus_weights(sums, p, DTYPE: gl.constexpr, F: gl.constexpr):
+    """The sums with those of one more block."""
+    found = (sums[0] + gl.sum(p, 1),)
+    if F.ROUNDED:
+        found = found + (sums[1] + gl.sum(p.to(DTYPE).to(gl.float32), 1),)
+    return found
 
 
 @jit
@@ -88,19 +110,20 @@ def begin(known, unit, SCORES: gl.constexpr, F: gl.constexpr):
             l = sink * gl.exp2(-m)
         else:
             l = sink
-    return m, l
+    return m, (l, l) if F.ROUNDED else (l,)
 
 
 @jit
 def finish(acc, m, l, unit, blocks, WIDE: gl.constexpr, F: gl.constexpr):
     """y = Σ ψ v / Z, 0 where nothing is read, and log2 Z or Z."""
     if F.SHARED:
-        z = gl.convert_layout(l, gl.SliceLayout(1, block_layout(WIDE)))[:, None]
+        z = gl.convert_layout(l[1] if F.ROUNDED else l[0], gl.SliceLayout(1, block_layout(WIDE)))[:, None]
         y = gl.where((z != 0.0) & (blocks > 0), acc / gl.where(z == 0.0, 1.0, z), 0.0)
     else:
         y = gl.where(blocks > 0, acc, 0.0)
+    total = l[0]
     if F.SCALED:
-        l = l * gl.exp2(m)
+        total = total * gl.exp2(m)
     elif F.EXPONENTIAL:
-        l = gl.where(l == 0.0, -float("inf"), gl.where(m == -float("inf"), 0.0, m * unit) + gl.log2(l))
-    return y, l
+        total = gl.where(total == 0.0, -float("inf"), gl.where(m == -float("inf"), 0.0, m * unit) + gl.log2(total))
+    return y, total

@@ -48,7 +48,8 @@ class Kernel:
 
 def kernel(made: Program, text: Written) -> Kernel:
     """The texts of one formula."""
-    known = (*made.flags.items(), ("SCALED", made.is_shared and not made.is_exponential))  # it takes any type
+    careful = {"SCALED": not made.is_exponential, "ROUNDED": not made.is_softmax_like}  # whatever the type of v
+    known = (*made.flags.items(), *((name, made.is_shared and truth) for name, truth in careful.items()))
     own = _own(_reached(known), _definitions(text.text))
     jitted, plain = _finished(known, frozenset(own)), _split(_reached(known))[1]
     first = set(definitions("forward"))

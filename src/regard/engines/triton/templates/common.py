@@ -299,6 +299,47 @@ def admitted(product, known, at, inside, F: tl.constexpr):
         return inside
 
 
+# -- sums of weights -------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def no_weights(l, F: tl.constexpr):
+    """(Σ p), or (Σ p, Σ of p as it is rounded), before the first block; l is the sink."""
+    return (l, l) if F.ROUNDED else (l,)
+
+
+@triton.jit
+def faded(sums, alpha):
+    found = ()
+    for k in tl.static_range(len(sums)):
+        found = found + (sums[k] * alpha,)
+    return found
+
+
+@triton.jit
+def plus_weights(sums, p, x, F: tl.constexpr):
+    """The sums with those of one more block, over its keys; x are the values."""
+    found = (sums[0] + row_sum(p, sums[0]),)
+    if F.ROUNDED:
+        found = found + (sums[1] + row_sum(narrow_like(p, x), sums[0]),)
+    return found
+
+
+@triton.jit
+def narrow_like(p, x):
+    """p as it is rounded to the type of a matrix, float32."""
+    if isinstance(x, tl.tensor_descriptor):
+        return narrow(p, x.dtype).to(tl.float32)
+    else:
+        return narrow(p, x[0].dtype.element_ty).to(tl.float32)
+
+
+@triton.jit
+def row_sum(p, like):
+    """Σ_j p, in the shape of another: (rows) or (rows, 1)."""
+    return tl.sum(p, 1, keep_dims=len(like.shape) == 2)
+
+
 # -- dropout ---------------------------------------------------------------------------------------------------
 
 BITS = tl.constexpr(2**31 - 1)

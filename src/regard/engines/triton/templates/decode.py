@@ -20,7 +20,23 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from ..tilings import Tiling
 from . import launch
-from .common import LOWEST, admitted, below, block_at, extended, full, narrow, plus, tile, tiles, times, whole_and_rest
+from .common import (
+    LOWEST,
+    admitted,
+    below,
+    block_at,
+    extended,
+    faded,
+    full,
+    narrow,
+    no_weights,
+    plus,
+    plus_weights,
+    tile,
+    tiles,
+    times,
+    whole_and_rest,
+)
 from .dealing import NONE, WHOLE, kinds_of, multiprocessors, shares_for
 from .launch import Call, padded
 
@@ -78,7 +94,7 @@ def taken_in(m, l, acc, c, block, held, rights, v, data, n, F: tl.constexpr, S: 
         shift = tl.where(highest == -float("inf"), 0.0, c * highest)  # of a row that has read nothing yet
         p = full(F.weight(x, shift, product, known, at), [S.ROWS, S.COLUMNS])
         alpha = tl.exp2(c * m - shift)
-        m, l, acc = highest, l * alpha, acc * alpha
+        m, l, acc = highest, faded(l, alpha), acc * alpha
     else:
         p = full(F.weight(0.0, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
     if MASKED and not (F.EXPONENTIAL and F.COVERED):
@@ -86,9 +102,9 @@ def taken_in(m, l, acc, c, block, held, rights, v, data, n, F: tl.constexpr, S: 
     if F.SCALED:
         highest = tl.maximum(m, tl.log2(tl.max(tl.abs(p), 1, keep_dims=True)))
         p, alpha = p * tl.exp2(-highest), tl.exp2(m - highest)
-        m, l, acc = highest, l * alpha, acc * alpha
+        m, l, acc = highest, faded(l, alpha), acc * alpha
     if F.SHARED:
-        l = l + tl.sum(p, 1, keep_dims=True)
+        l = plus_weights(l, p, v, F)
     values = tile(v, b, g, first, n, S.COLUMNS, S.VALUE, S.VALUE_PADDED, MASKED)
     return m, l, plus(acc, p, values, S, MASKED)
 
@@ -113,7 +129,7 @@ def part(lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S:
     middle = tl.minimum(tl.maximum(some, first), last)
     c = F.unit((head, row, (0.0,), data)) if F.EXPONENTIAL else 1.0
     m = tl.full([S.ROWS, 1], LOWEST if F.SCALED else -float("inf"), tl.float32)
-    l = tl.zeros([S.ROWS, 1], tl.float32)
+    l = no_weights(tl.zeros([S.ROWS, 1], tl.float32), F)
     acc = tl.zeros([S.ROWS, S.VALUE_PADDED], tl.float32)
     block = block_at(listed, first, count, S)
     for step in tl.range(first, middle):
@@ -130,7 +146,8 @@ def part(lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S:
     column = tl.arange(0, S.VALUE_PADDED)[None, :]
     tl.store(sums + place * S.VALUE + column, acc, mask=there & (column < S.VALUE))
     tl.store(shifts + place, c * m, mask=there)
-    tl.store(totals + place, l, mask=there)
+    for k in tl.static_range(len(l)):
+        tl.store(totals[k] + place, l[k], mask=there)
 
 
 # -- all of them -----------------------------------------------------------------------------------------------
@@ -151,7 +168,17 @@ def beginning(data, b, h, r, there, F: tl.constexpr):
             l = sink * tl.exp2(-shift)
         else:
             l = l + sink
-    return shift, l
+    return shift, no_weights(l, F)
+
+
+@triton.jit
+def plus_parts(sums, totals, place, inside, alpha):
+    """The sums of weights with those of some more parts."""
+    found = ()
+    for k in tl.static_range(len(sums)):
+        new = tl.load(totals[k] + place, mask=inside, other=0.0) * alpha
+        found = found + (sums[k] + tl.sum(new, 0, keep_dims=True),)
+    return found
 
 
 @triton.jit(do_not_specialize=["sizes"])
@@ -172,21 +199,21 @@ def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
         z = step + tl.arange(0, S.PARTS)[:, None]
         inside = z < splits
         new = tl.load(sums + (first + z) * S.VALUE + column, mask=inside & (column < S.VALUE), other=0.0)
-        l_new = tl.load(totals + first + z, mask=inside, other=0.0)
+        alpha_new = tl.full([S.PARTS, 1], 1.0, tl.float32)
         if F.EXPONENTIAL or F.SCALED:
             shift_new = tl.load(shifts + first + z, mask=inside, other=-float("inf"))
             highest = tl.maximum(shift, tl.max(shift_new, 0, keep_dims=True))
             safe = tl.where(highest == -float("inf"), 0.0, highest)
             alpha, alpha_new = tl.exp2(shift - safe), tl.exp2(shift_new - safe)
-            shift, l, acc = highest, l * alpha, acc * alpha
-            l_new, new = l_new * alpha_new, new * alpha_new
-        l, acc = l + tl.sum(l_new, 0, keep_dims=True), acc + tl.sum(new, 0, keep_dims=True)
+            shift, l, acc, new = highest, faded(l, alpha), acc * alpha, new * alpha_new
+        l, acc = plus_parts(l, totals, first + z, inside, alpha_new), acc + tl.sum(new, 0, keep_dims=True)
     if F.SHARED:
-        empty = l == 0
-        acc = acc * tl.where(empty, 0.0, 1.0 / tl.where(empty, 1.0, l))
-        found = l * tl.exp2(shift) if F.SCALED else l
+        divisor = l[1] if F.ROUNDED else l[0]
+        acc = acc * tl.where(divisor == 0, 0.0, 1.0 / tl.where(divisor == 0, 1.0, divisor))
+        found = l[0] * tl.exp2(shift) if F.SCALED else l[0]
         if F.EXPONENTIAL:
-            found, rest = whole_and_rest(shift, tl.log2(tl.where(empty, 1.0, l)), empty)
+            empty = found == 0
+            found, rest = whole_and_rest(shift, tl.log2(tl.where(empty, 1.0, found)), empty)
         place = total + (tl.cast(b, tl.int64) * G * S.GROUP + h) * N + r
         tl.store(place, found, mask=tl.program_id(2) == 0)
         if S.EXACT:
@@ -237,7 +264,8 @@ def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = N
     sizes = extended(launch.constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32, CHAINED=chained)
     y = launch.rows_like(call, width, call.v.dtype)
     total = launch.totals(call)
-    parts = tuple(launch.numbers(call, pairs, rows, splits, *last) for last in ((width,), (), ()))
+    sums, shifts, *totals = (launch.numbers(call, pairs, rows, splits, *last) for last in ((width,), (), (), ()))
+    parts = sums, shifts, tuple(totals[: 1 + bool(call.formula.ROUNDED)])
     lefts, rights = (tuple(map(_plain, sides)) for sides in (call.lefts, call.rights))
     part[(splits, pairs)](
         lefts, rights, _plain(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,

@@ -7,9 +7,10 @@
     scaled        p = ψ 2^(−m'), m' = max(m, max_j log₂ |ψ|): shared, in a type that could not hold ψ; α = 2^(m − m')
     each          p = ψ                                                          y ← y + Σ_j p v_j
 
-and y / l at the end where weights are shared. x, ψ, c and the mask are the formula's functions. Blocks that the mask
-or the end of an array cuts come first; the others pay nothing for either. What no row reads may hold NaN: a tile in
-which 0 has met one is done again with care.
+and y / l at the end where weights are shared; where ψ is more than one exponential (ROUNDED), y / Σ_j of p as it is
+rounded to the type of v, so that a row that reads one key gives its value to the last digit. x, ψ, c and the mask are
+the formula's functions. Blocks that the mask or the end of an array cuts come first; the others pay nothing for either.
+What no row reads may hold NaN: a tile in which 0 has met one is done again with care.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
 # ruff: noqa: SIM102 - a flag decides whether what it guards is compiled
@@ -26,9 +27,12 @@ from .common import (
     block_at,
     blocks,
     column_hash,
+    faded,
     full,
     kept,
+    no_weights,
     plus,
+    plus_weights,
     program,
     put,
     row_hash,
@@ -79,12 +83,12 @@ def forward(
                 m, l, acc = taken_in(m, l, acc, c, block, held, rights, v, data, N, n, drop, F, S, True, True)
 
     if F.SHARED:
-        empty = l == 0
-        divisor = tl.where(empty, 1.0, l)
-        acc = acc * tl.where(empty, 0.0, 1.0 / divisor)[:, None]
-        sums = l * tl.exp2(m) if F.SCALED else l
+        divisor = l[1] if F.ROUNDED else l[0]
+        acc = acc * tl.where(divisor == 0, 0.0, 1.0 / tl.where(divisor == 0, 1.0, divisor))[:, None]
+        sums = l[0] * tl.exp2(m) if F.SCALED else l[0]
         if F.EXPONENTIAL:
-            sums, rest = whole_and_rest(c * m, tl.log2(divisor), empty)
+            empty = sums == 0
+            sums, rest = whole_and_rest(c * m, tl.log2(tl.where(empty, 1.0, sums)), empty)
         rows = t * S.ROWS + tl.arange(0, S.ROWS)
         place = total + (b * H + h).to(tl.int64) * N + rows
         tl.store(place, sums, mask=rows < N)
@@ -111,7 +115,7 @@ def beginning(known, F: tl.constexpr, S: tl.constexpr):
             l = sink * tl.exp2(-m)
         else:
             l = l + sink
-    return c, m, l
+    return c, m, no_weights(l, F)
 
 
 @triton.jit
@@ -141,7 +145,7 @@ def taken_in(
             shift = tl.where(highest == -float("inf"), 0.0, c * highest)  # of a row that has read nothing yet
             p = full(F.weight(x, shift[:, None], product, known, at), [S.ROWS, S.COLUMNS])
             alpha = tl.exp2(c * m - shift)
-            m, l, acc = highest, l * alpha, acc * alpha[:, None]
+            m, l, acc = highest, faded(l, alpha), acc * alpha[:, None]
     else:
         p = full(F.weight(0.0, 0.0, product, known, at), [S.ROWS, S.COLUMNS])
     if MASKED and not (F.EXPONENTIAL and F.COVERED):
@@ -149,9 +153,9 @@ def taken_in(
     if F.SCALED:
         highest = tl.maximum(m, tl.log2(tl.max(tl.abs(p), 1)))
         p, alpha = p * tl.exp2(-highest)[:, None], tl.exp2(m - highest)
-        m, l, acc = highest, l * alpha, acc * alpha[:, None]
+        m, l, acc = highest, faded(l, alpha), acc * alpha[:, None]
     if F.SHARED:
-        l = l + tl.sum(p, 1)
+        l = plus_weights(l, p, v, F)
     if S.DROPS:
         p = tl.where(kept(drop, drops, column_hash(drop, j)), p, 0.0)
 
