@@ -2,16 +2,20 @@
 
     python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 256 "softmax(dot / sqrt(d))" …
 
-prints, for each formula, the kernels that were compiled with their bytes of shared memory, or the error. What stands
-behind the dtype are the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked
-at. In a process of its own, because triton must not be interpreted here.
+prints, for each formula, the kernels that were compiled with their bytes of shared memory, and those of which the
+assembler awaits every product at once, or the error. What stands behind the dtype are the choices of regard.fused, the
+width of vectors and how many there are. Numbers are never looked at. In a process of its own, because triton must not
+be interpreted here.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import tempfile
 import types
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -52,7 +56,8 @@ def pretend(chip: int) -> None:
         made = run(self, *arguments, grid=grid, warmup=True, **options)
         made = made.result() if hasattr(made, "result") else made
         sums = [line.split(",")[2].split()[0] for line in made.asm.get("ttir", "").splitlines() if " tt.dot " in line]
-        COMPILED.append({"kernel": self.fn.__name__, "shared": made.metadata.shared, "sums": sums})
+        waits = waits_at_once(made.asm["ptx"])
+        COMPILED.append({"kernel": self.fn.__name__, "shared": made.metadata.shared, "sums": sums, "waits": waits})
         return made
 
     jit.JITFunction.run = compiled
@@ -65,6 +70,18 @@ def pretend(chip: int) -> None:
     engine.is_interpreted = lambda: True  # arrays lie on the CPU here
     launch.has_descriptors = lambda _: chip >= 90
     hopper._chip = lambda _: None if chip == 90 else "another chip"
+
+
+def waits_at_once(code: str) -> bool:
+    """Whether Hopper's assembler says that it leaves no product in flight."""
+    if "wgmma.mma_async" not in code:
+        return False
+    assembler = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "kernel.ptx").write_text(code, encoding="utf-8")
+        command = [assembler, "-v", "--gpu-name=sm_90a", "kernel.ptx", "-o", "kernel.cubin"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return "instructions are serialized" in done.stderr
 
 
 def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
@@ -94,6 +111,7 @@ def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]
     return {
         "kernels": {made["kernel"]: made["shared"] for made in COMPILED},
         "sums": {made["kernel"]: made["sums"] for made in COMPILED},
+        "waits": [made["kernel"] for made in COMPILED if made["waits"]],
     }
 
 

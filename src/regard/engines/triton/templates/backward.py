@@ -320,6 +320,7 @@ def rows_taken_in(
     head, column, h = here
     keys, values, drops, b, group, t, j, begins = held
     lefts, dy, stats, data, lists, sizes, drop, slants, kept_of = read
+    careful: tl.constexpr = CAREFUL if F.HAS_MASK or slants is not None else MASKED  # `plus` says why
     H, N, n = sizes
     first = block * S.ROWS
     r = first + tl.arange(0, S.ROWS)[None, :]
@@ -340,14 +341,14 @@ def rows_taken_in(
         gs = alls(F.pull_products(g, x, up[0], product, known, at), [S.COLUMNS, S.ROWS])
     if F.COLUMN_PULLS > 0:
         pulls = alls(F.pull_columns(g, x, up[0], product, known, at), [S.COLUMNS, S.ROWS])
-    if MASKED and (CAREFUL or not vanishes(F)):
+    if MASKED and (careful or not vanishes(F)):
         w, gs, pulls = tl.where(truth, w, 0.0), only_where(truth, gs), only_where(truth, pulls)
     if S.GROUP > 1:  # heads of one group may differ in their scales
         gs = scaled(gs, F.product_scales(known))
     if slants is not None:
         slot, place = (b * H + h - kept_of[0]) * kept_of[1] + t, step if S.LISTED else block
         put(slants, gs[0], slot, place, 0, S.COLUMNS, S.COLUMNS, S.ROWS, S.ROWS)
-    return plus_times(accs, gs, queries, S, CAREFUL), plus(dvs, w, dys, S, CAREFUL), plus_sums(sums, pulls)
+    return plus_times(accs, gs, queries, S, careful), plus(dvs, w, dys, S, careful), plus_sums(sums, pulls)
 
 
 @triton.jit
