@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
 from triton.runtime import driver, jit
 
 import regard as rg
@@ -76,7 +77,7 @@ def waits_at_once(code: str) -> bool:
     """Whether Hopper's assembler says that it leaves no product in flight."""
     if "wgmma.mma_async" not in code:
         return False
-    assembler = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+    assembler = get_ptxas(90).path
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "kernel.ptx").write_text(code, encoding="utf-8")
         command = [assembler, "-v", "--gpu-name=sm_90a", "kernel.ptx", "-o", "kernel.cubin"]
