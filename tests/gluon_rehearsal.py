@@ -383,13 +383,16 @@ def whole(processors: int = 3) -> Iterator[list[str]]:
     """
     from triton.runtime.jit import mangle_type
 
+    from regard.engines import triton as engine
     from regard.engines.triton import choice, operator  # noqa: F401 - loaded here, it stays loaded
     from regard.engines.triton.templates import kept
 
     mangle_type(torch.zeros(1))  # triton looks for the true Gluon once
     ran: list[str] = []
-    with mock.patch.dict(sys.modules, MODULES):
-        launch = importlib.import_module("regard.engines.triton.hopper.launch")
+    with mock.patch.dict(sys.modules, MODULES), mock.patch.dict(vars(engine)), _afresh():
+        for name in [name for name in sys.modules if name.startswith(f"{engine.__name__}.hopper")]:
+            del sys.modules[name]
+        launch = importlib.import_module(f"{engine.__name__}.hopper.launch")
         with (
             mock.patch.object(choice, "INTERPRETED", types.SimpleNamespace(value=False)),
             mock.patch.object(kept, "usual_memory", return_value=2**30),
@@ -398,6 +401,21 @@ def whole(processors: int = 3) -> Iterator[list[str]]:
             mock.patch.object(Kernel, "__call__", _told(Kernel.__call__, ran)),
         ):
             yield ran
+
+
+@contextmanager
+def _afresh() -> Iterator[None]:
+    """No function that was jitted outside is taken inside, and none of these outside."""
+    from regard.engines.triton import functions, passes
+
+    kept = functions.jitted, passes.constants
+    for made in kept:
+        made.cache_clear()
+    try:
+        yield
+    finally:
+        for made in kept:
+            made.cache_clear()
 
 
 def _told(call: Any, ran: list[str]) -> Any:
