@@ -3,14 +3,16 @@
     ‖found − exact‖  ≤  2 ‖plain − exact‖
 
 `exact` is `dense` in float64 on the same rounded inputs, `plain` is `dense` in float32 with results rounded to the
-dtype. Weights are rounded to the dtype too, which `plain` does not show: one such rounding of the whole is allowed
-beside, and some of float32, where `plain` happens to be exact.
+dtype, the worse of two orders in which the numbers of q and k can be summed: where few pairs decide, one order alone is
+a throw of dice, which falls otherwise on every processor. Weights are rounded to the dtype too, which `plain` does not
+show: one such rounding of the whole is allowed beside, and some of float32, where `plain` happens to be exact.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,17 +43,27 @@ def agrees(attention: rg.Attention, *arrays: Any, dtype: Any = torch.float32, st
     reads = {name: tensors(table) for name, table in tables.items()}
     with rg.fused(atomics=True):
         found = _results(attention, rounded, reads, "triton", start)
-    plain = _results(attention, [x.float() for x in rounded], reads, "dense", start)
+    plains = list(_plains(attention, [x.float() for x in rounded], reads, start))
     wide = {name: x.double() if x.is_floating_point() else x for name, x in reads.items()}
     exact = _results(attention, [x.double() for x in rounded], wide, "dense", start)
     for name, wanted in exact.items():
-        got, usual = found[name].double(), plain[name].to(found[name].dtype).double()
-        there = wanted.isfinite()
+        got, there = found[name].double(), wanted.isfinite()
         assert torch.equal(got.isfinite(), there), f"{name}: not finite where it should be"
         size = float(wanted[there].norm())
-        error, bound = (float((x - wanted)[there].norm()) for x in (got, usual))
+        usual = (plain[name].to(found[name].dtype).double() for plain in plains)
+        error, *bounds = (float((x - wanted)[there].norm()) for x in (got, *usual))
+        bound = max(bounds)
         floor = ROUNDINGS.get(dtype, 1) * torch.finfo(dtype).eps * size + SMALLEST * wanted.numel() ** 0.5
         assert error <= 2 * bound + floor, f"{name}: off by {error:.2e}, where {2 * bound + floor:.2e} is allowed"
+
+
+def _plains(attention: rg.Attention, arrays: Any, tables: Any, start: Any) -> Iterator[dict[str, Any]]:
+    """`dense` on these arrays, and with the numbers of q and k in reverse, which changes nothing but roundings."""
+    yield _results(attention, arrays, tables, "dense", start)
+    if all(pair.metric is None for pair in attention.pairs):
+        q, k, *rest = arrays
+        found = _results(attention, [q.flip(-1), k.flip(-1), *rest], tables, "dense", start)
+        yield found | {name: found[name].flip(-1) for name in "qk"}
 
 
 def _results(attention: rg.Attention, arrays: Any, tables: Any, engine: str, start: Any) -> dict[str, Any]:
