@@ -26,7 +26,7 @@ HOPPER = {
     128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
     256: (Tiling(128, 64, 8, 2), Tiling(64, 64, 8, 2), Tiling(32, 64, 8, 2)),
 }
-# Hopper, width 128, forward: two programs on a multiprocessor, the products of one under the exponentials of the other
+# Hopper, width 128, forward: two programs fit on a multiprocessor, so that one may multiply while the other weighs
 TWO = {False: Tiling(64, 64, 4, 3), True: Tiling(64, 64, 4, 2)}  # True: with loads
 LOADED = Tiling(32, 64, 4, 3)  # Hopper, width 128, keys held, with numbers for each pair
 KEPT = Tiling(64, 64, 4, 2)  # keys held, with dS written down

@@ -203,7 +203,7 @@ def plus(total, g, x, S: tl.constexpr, CAREFUL: tl.constexpr):
     """total + g x, with g rounded to the type of x; CAREFUL: what no g multiplies may hold NaN.
 
     A careful product is awaited at once. So is, without a mask, that of the one block that sticks out of the array:
-    were it in flight where two loops meet, the assembler would await every product of the kernel.
+    else the assembler says of some kernels that it awaits every product (a test reads its report).
     """
     g = narrow(g, x.dtype)
     if CAREFUL:
