@@ -410,11 +410,11 @@ def run(made: Made) -> Results:
     if made.formula.flag("HAS_MASK"):
         by_rows, by_keys = lists_of(made.truth, (high, wide)), lists_of(made.truth.mT, (wide, high))
     y, total = launch.forward(made.call, by_rows, Tiling(high, wide))
-    tilings = (Tiling(high, wide),) * 2
     stats = launch.row_stats(made.call, y, total, made.dy, made.dtotal)
-    found = launch.backward(made.call, stats, made.dy, (by_rows, by_keys), tilings)
+    dlefts, rows = launch.of_rows(made.call, stats, made.dy, by_rows, Tiling(high, wide))
+    drights, dv, columns = launch.of_keys(made.call, stats, made.dy, by_keys, Tiling(high, wide))
     assert y.stride(3) == 1
-    return Results(y, total, found.lefts, found.rights, found.v, found.rows, found.columns)
+    return Results(y, total, dlefts, drights, dv, rows.unbind(2), columns)
 
 
 def reference(made: Made, working: Any, dtype: Any) -> Results:

@@ -6,7 +6,8 @@ pull      dleft, dright, dv and sums       of rows and of columns, and of i − 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +25,6 @@ from .passes import Pass, loads, offsets_of
 from .program import Program
 from .templates import decode, kept, launch
 from .templates.common import INTERPRETED
-from .tilings import Tiling
 
 PLAIN = (Read, Abs, Maximum, Minimum, Relu, Where)  # no special functions
 FAR = 2**24  # positions apart: beyond any window
@@ -131,45 +131,97 @@ def _is_even(mask: Any) -> bool:
 # -- back ------------------------------------------------------------------------------------------------------
 
 
-def pull(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
-    """The gradients of both sides of each product and of v, and the sums for vectors of rows and of columns."""
-    call = the.launched(TRITON)
-    if template(call, the.options, back=True).name == "hopper":
-        return _pull_on_hopper(the, stats, dy)
-    tiles: tuple[Tiling, Tiling] = the.tiling("rows"), the.tiling("keys")
-    found = _pull_once(the, call, stats, dy, kept.way(call, the.tiling("kept"), the.options.memory), kept.of_both)
+Settle = Callable[[Any], None]  # of the sums of rows: `launch.balance`
+
+
+def pull(the: Pass, stats: Any | None, dy: Any, settle: Settle) -> launch.Gradients:
+    """The gradients of both sides of each product and of v, and the sums for vectors of rows and of columns.
+
+    Where rows have sums, dS is made once for them and dleft, and again for dright and dv; otherwise once, and kept.
+    """
+    is_hopper = template(the.launched(TRITON), the.options, back=True).name == "hopper"
+    way = _Hopper(the, stats, dy) if is_hopper else _Triton(the, stats, dy)
+    dlefts, sums = way.rows() if the.text.row_pulls else (None, None)
+    if the.text.balanced:
+        settle(sums)
+    rows = () if sums is None else sums.unbind(2)
+    offsets = _offsets(the, way.call)
+    found = _pull_once(the, way, offsets, dlefts) if dlefts is None or offsets else None
     if found is not None:
-        return found
-    held = (("rows", tiles[0]), ("keys", tiles[1]))
-    by_rows, by_keys = (the.lists(tile.rows, tile.columns, side) for side, tile in held)
-    return launch.backward(call, stats, dy, (by_rows, by_keys), tiles)
+        return replace(found, rows=rows)
+    dlefts = way.rows()[0] if dlefts is None else dlefts
+    return launch.Gradients(dlefts, *way.keys(), rows=rows)
 
 
-def _pull_on_hopper(the: Pass, stats: Any | None, dy: Any) -> launch.Gradients:
-    from .hopper import launch_backward as hopper
-
-    call = the.launched(GLUON)
-    seen = traits(the)
-    found = _pull_once(the, call, stats, dy, hopper.five(call, seen, the.options.memory), hopper.of_both)
-    if found is not None:
-        return found
-    for_rows, for_keys = hopper.tilings_of(call, seen)
-    by_rows = the.lists(for_rows.held, for_rows.block, "rows")
-    by_keys = the.lists(for_keys.block, for_keys.held, "keys")
-    dleft, rows = hopper.of_rows(call, stats, dy, by_rows, for_rows)
-    dright, dv, columns = hopper.of_keys(call, stats, dy, by_keys, for_keys)
-    return launch.Gradients((dleft,), (dright,), dv, rows, columns)
-
-
-def _pull_once(
-    the: Pass, call: launch.Call, stats: Any | None, dy: Any, way: Any, of_both: Any
-) -> launch.Gradients | None:
-    """The gradients from dS that is made once and kept, of as many heads at a time as fit; None where none does."""
-    if way is None:
-        return None
-    blocks = the.both_lists(*way.tile)
-    heads = kept.heads_at_once(call, blocks[1], way.tile, the.options.memory)
+def _offsets(the: Pass, call: launch.Call) -> tuple[int, int] | None:
+    """The highest i − j and how many there are, where kept dS gives all sums over them."""
     wanted = offsets_of(the.made, the.text) if call.group == 1 else ()
-    offsets = (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
-    found: launch.Gradients | None = of_both(call, stats, dy, blocks, way, heads, offsets) if heads else None
-    return found
+    return (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
+
+
+def _pull_once(the: Pass, way: _Way, offsets: Any | None, dlefts: Any | None) -> launch.Gradients | None:
+    """The gradients from dS that is kept, of as many heads at a time as fit; None where none does."""
+    tiles = way.tiles_kept()
+    if tiles is None:
+        return None
+    blocks = the.both_lists(*tiles.tile)
+    heads = kept.heads_at_once(way.call, blocks[1], tiles.tile, the.options.memory)
+    return way.both(blocks, tiles, heads, offsets, dlefts) if heads else None
+
+
+class _Triton:
+    """The kernels of the template in Triton."""
+
+    def __init__(self, the: Pass, stats: Any | None, dy: Any) -> None:
+        self.the, self.call, self.given = the, the.launched(TRITON), (stats, dy)
+
+    def rows(self) -> tuple[tuple[Any, ...], Any]:
+        """dlefts, and the sums of rows (B, H, pulls, N)."""
+        tiles = self.the.tiling("rows")
+        return launch.of_rows(self.call, *self.given, self.the.lists(tiles.rows, tiles.columns, "rows"), tiles)
+
+    def keys(self) -> tuple[tuple[Any, ...], Any, tuple[Any, ...]]:
+        """drights, dv, and the sums of columns."""
+        tiles = self.the.tiling("keys")
+        return launch.of_keys(self.call, *self.given, self.the.lists(tiles.rows, tiles.columns, "keys"), tiles)
+
+    def tiles_kept(self) -> kept.Way | None:
+        return kept.way(self.call, self.the.tiling("kept"), self.the.options.memory)
+
+    def both(self, blocks: Any, tiles: kept.Way, heads: int, offsets: Any, dlefts: Any) -> launch.Gradients:
+        """All gradients, of dS that is kept."""
+        return kept.of_both(self.call, *self.given, blocks, tiles, heads, offsets, dlefts)
+
+
+class _Hopper:
+    """The kernels of the template in Gluon."""
+
+    def __init__(self, the: Pass, stats: Any | None, dy: Any) -> None:
+        from .hopper import launch_backward
+
+        self.the, self.call, self.given = the, the.launched(GLUON), (stats, dy)
+        self.hopper, self.traits = launch_backward, traits(the)
+
+    def rows(self) -> tuple[tuple[Any, ...], Any]:
+        """dlefts, and the sums of rows (B, H, pulls, N)."""
+        tiles = self.hopper.tilings_of(self.call, self.traits)[0]
+        blocks = self.the.lists(tiles.held, tiles.block, "rows")
+        dq, sums = self.hopper.of_rows(self.call, *self.given, blocks, tiles)
+        return (dq,), sums
+
+    def keys(self) -> tuple[tuple[Any, ...], Any, tuple[Any, ...]]:
+        """drights, dv, and the sums of columns."""
+        tiles = self.hopper.tilings_of(self.call, self.traits)[1]
+        blocks = self.the.lists(tiles.block, tiles.held, "keys")
+        dk, dv, columns = self.hopper.of_keys(self.call, *self.given, blocks, tiles)
+        return (dk,), dv, columns
+
+    def tiles_kept(self) -> Any | None:
+        return self.hopper.five(self.call, self.traits, self.the.options.memory)
+
+    def both(self, blocks: Any, tiles: Any, heads: int, offsets: Any, dlefts: Any) -> launch.Gradients:
+        """All gradients, of dS that is kept."""
+        return self.hopper.of_both(self.call, *self.given, blocks, tiles, heads, offsets, dlefts)
+
+
+_Way = _Triton | _Hopper

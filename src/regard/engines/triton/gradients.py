@@ -37,11 +37,12 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     done = (y, total if the.made.is_shared else None)
     with together((the.launched().formula, the.v.dtype, the.options, *(x.shape[3] for x in (*the.rights, the.v)))):
         stats = launch.row_stats(the.launched(), *done, dy, dtotal)
-        found = pulled(the, stats, dy)
+        found = pulled(the, stats, dy, lambda sums: launch.balance(the.launched(), stats, sums, total, dtotal))
         offsets = {} if found.diagonals is not None else _offsets(the, stats, dy)
         tables = _tables(the, stats, dy)
-    pulls = (*the.text.pulls["rows"], *the.text.pulls["columns"])
-    sums: Sums = {p.leaf: (p, x) for p, x in zip(pulls, (*found.rows, *found.columns), strict=True)}
+    rows, columns = the.text.pulls["rows"], the.text.pulls["columns"]
+    pulls = zip((*rows, *columns), (*found.rows[: len(rows)], *found.columns), strict=True)
+    sums: Sums = {pull.leaf: (pull, x) for pull, x in pulls}
     sums |= {leaf: (pull, parts.sum((1, 2))) for leaf, (pull, parts) in offsets.items()}
     sums |= {} if found.diagonals is None else _of_diagonals(the, found.diagonals.sum(2))
     by_table: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from .blocks import Lists, both_lists, lists
 from .data import packed
 from .functions import TRITON, jitted
 from .options import Options
-from .program import Program, Pull, program
+from .program import MADE, Program, Pull, program
 from .source import SINK, Wanted, Written, is_plain, written
 from .templates import launch
 from .templates.common import INTERPRETED, Constants
@@ -91,8 +91,9 @@ class Pass:
         whole = frozenset(name for name, table in self.tables.items() if not table.is_floating_point())
         exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
-        vectors = (symbol for symbol in self.made.vectors if symbol in self.wanted and symbol not in self.stretching)
-        return written(self.made, whole, Wanted(tuple(vectors), reads), exact, self._covering)
+        vectors = tuple(s for s in self.made.vectors if s in self.wanted and s not in self.stretching)
+        wanted = Wanted(vectors, reads, any(gathers(self.made, leaf) for leaf in (*vectors, *reads)))
+        return written(self.made, whole, wanted, exact, self._covering)
 
     @cached_property
     def _covering(self) -> frozenset[str]:
@@ -220,6 +221,15 @@ def marks_of(made: Program) -> tuple[Read, ...]:
 
 
 @lru_cache(maxsize=1024)
+def gathers(made: Program, leaf: Any) -> bool:
+    """Whether a number of a table is read by many keys of a row, so that its gradient is a sum over them."""
+    node = made.vectors[leaf][1] if leaf in made.vectors else leaf
+    reads = (part for part in walk(node) if isinstance(part, Read) and not part.table.startswith(MADE))
+    return any(all(J in (index - J).free_symbols & (index + J).free_symbols for index in read.indices)
+               for read in reads)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
 def _stretching(made: Program) -> tuple[Any, ...]:
     return tuple(symbol for symbol in made.vectors if made.stretches(symbol))
 
@@ -244,7 +254,7 @@ def constants(made: Program, text: Written, head: str, scaled: bool = False, rou
     return Constants(
         **{name: getattr(module, name) for name in FUNCTIONS},
         **made.flags,
-        ROW_PULLS=len(text.pulls["rows"]),
+        ROW_PULLS=text.row_pulls,
         COLUMN_PULLS=len(text.pulls["columns"]),
         SCALED=scaled,
         ROUNDED=rounded,

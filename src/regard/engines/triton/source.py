@@ -45,10 +45,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the gradients of one call ask for: symbols of vectors, and reads of tables inside the kernel."""
+    """What the gradients of one call ask for: symbols of vectors, and reads of tables inside the kernel.
+
+    balanced: δ is to be found again, from the weights that the pulls see (`backward.balance` says why)
+    """
 
     vectors: tuple[Any, ...] = ()
     reads: tuple[Any, ...] = ()
+    balanced: bool = False
 
 
 NOTHING = Wanted()
@@ -62,8 +66,15 @@ class Written:
     text: str
     slots: tuple[Slot, ...]
     pulls: dict[str, tuple[Pull, ...]]
+    balanced: bool  # whether `pull_rows` gives g · ψ too, and ∂ψ/∂x of every x
     uses_j: bool  # whether a block that is admitted whole needs to know its keys
     staged: int  # how many vectors of columns there are, if all that is known of columns are such vectors
+
+    @property
+    def row_pulls(self) -> int:
+        """How many numbers `pull_rows` gives."""
+        leaves = len(self.pulls["rows"])
+        return 2 * leaves + 1 if self.balanced else leaves
 
 
 @dataclass
@@ -119,6 +130,7 @@ class _Module:
             "triton" if exact else "triton_fast",
         )
         self.pulls = self._pulls(wanted)
+        self.balanced = made.is_shared and (wanted.balanced or bool(self.pulls["rows"]))
 
     def written(self) -> Written:
         parts = [self._heads(), self._vectors("rows", Kind.ROW, "r"), self._vectors("columns", Kind.COLUMN, "j")]
@@ -133,7 +145,8 @@ class _Module:
             or any(part in node.free_symbols for node in self._bodies() for part in (ROW_STEP, COLUMN_STEP))
         )
         staged = 0 if self.marks[Kind.COLUMN] else len(self.of[Kind.COLUMN])
-        return Written(self.made.formula, text, tuple(self.layout.slots.values()), self.pulls, uses_j, staged)
+        slots = tuple(self.layout.slots.values())
+        return Written(self.made.formula, text, slots, self.pulls, self.balanced, uses_j, staged)
 
     def _bodies(self) -> list[Any]:
         return [node for term in self.made.terms for node in (term.r, term.exponent) if node is not None]
@@ -196,7 +209,7 @@ class _Module:
         return self._function("weight", "x, shift, product, known, at", note, value, self._terms())
 
     def _block(self, node: Any) -> str:
-        """The text of a node for every pair, also where it is one number for all."""
+        """The text of a node that varies with pairs, also where it is one number for all."""
         text = self.writer.write(node)
         return f"{text} + (i + j) * 0.0" if node.is_Number else text
 
@@ -250,13 +263,23 @@ class _Module:
         return self._function("product_scales", "known", "Numbers that are left for the end.", _tuple(scales))
 
     def _pull(self, name: str, pulls: tuple[Pull, ...]) -> str:
-        values, lines = _tuple(map(self._pulled, pulls)), self._terms() if pulls else []
+        texts, note = [self._pulled(pull.block) for pull in pulls], "g · ∂ψ/∂x."
+        if name == "rows" and self.balanced:
+            texts += [self._pulled(self._psi()), *(self._spread(pull.block) for pull in pulls)]
+            note = "g · ∂ψ/∂x of every x; g · ψ; ∂ψ/∂x."
+        values, lines = _tuple(texts), self._terms() if texts else []
         lines = [line for line in lines if _uses([values], line.split(" = ")[0])]
-        return self._function(f"pull_{name}", "g, x, shift, product, known, at", "g · ∂ψ/∂x.", values, lines)
+        return self._function(f"pull_{name}", "g, x, shift, product, known, at", note, values, lines)
 
-    def _pulled(self, pull: Pull) -> str:
-        text = self.writer.write(pull.block)
+    def _pulled(self, block: Any) -> str:
+        text = self.writer.write(block)
         return "g" if text == "1.0" else f"g * {_braced(text)}"
+
+    def _spread(self, block: Any) -> str:
+        """The text of a node for every pair, also where it is one number for a row or a column."""
+        varying = {*self.made.products, PSI, *map(psi, range(len(self.made.terms)))}
+        text = self.writer.write(block)
+        return text if block.free_symbols & varying else f"{text} + (i + j) * 0.0"
 
     def _places(self) -> str:
         reads = [pull.leaf for pull in self.pulls["tables"]]

@@ -1,6 +1,6 @@
 """The host's side of the backward kernels for Hopper: descriptors, launches, and what they cannot take.
 
-of_rows(call, stats, dy, lists, tiles)   → dq (B, H, N, D), sums of row terms (B, H, N)
+of_rows(call, stats, dy, lists, tiles)   → dq (B, H, N, D), sums of row terms (B, H, pulls, N)
 of_keys(call, stats, dy, lists, tiles)   → dk (B, G, n, D), dv (B, G, n, E), sums of column terms (B, H, n)
 of_both(call, stats, dy, lists, …)       → all of these and sums of i − j: dS is made once, and kept
 
@@ -70,9 +70,8 @@ class Five:
 
 
 def five(call: Any, traits: Traits, memory: int | None) -> Five | None:
-    """Tiles for dS that is made once; None where twice is faster, it may take no memory, or rows need sums."""
-    widths = _widths(call)
-    if memory == 0 or _pulls(call, "ROW_PULLS") or not is_kept(*widths):
+    """Tiles for dS that is kept; None where it is faster to make it twice, or it may take no memory."""
+    if memory == 0 or not is_kept(*_widths(call)):
         return None
     return Five(kept_tiling(traits), gather_tiling(traits))
 
@@ -88,7 +87,7 @@ def of_rows(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: Bac
     arguments = (*_sides(call, HELD, tiles.block, dy), descriptor(dq, HELD), *_pointers(call, stats, sums))
     met = _size(heads, call.rights[0], call.v)
     _job(backward_rows, call, arguments, lists, _sizes(call, stats), tiles, rows, met).run(0, batch * heads)
-    return dq, sums.unbind(2)[:pulls]
+    return dq, sums[:, :, :pulls]
 
 
 def of_keys(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: BackwardTiling) -> tuple[Any, Any, Any]:
@@ -106,14 +105,16 @@ def of_both(
     way: Five,
     heads: int,
     offsets: tuple[int, int] | None = None,
+    made: tuple[Any, ...] | None = None,
 ) -> Gradients:
     """All gradients, and the sums of dS over i − j, (B, H, 2, length), where asked for.
 
     lists:   blocks.both_lists of way.tile
     heads:   so many of the batch at a time
     offsets: the highest i − j, and the length
+    made:    dq alone, where it is made already
     """
-    (across, down), dq = slants_of(call, lists[1], way.tile), room_like(call.lefts[0])
+    (across, down), (dq,) = slants_of(call, lists[1], way.tile), made or (room_like(call.lefts[0]),)
     every, group = call.shape[0] * call.shape[1], call.group
     kept = dq.new_empty((min(heads, every) * across, down, HELD, HELD))
     dk, dv, columns, keys = _keys(call, stats, dy, lists[1], way.keys, kept, across)
@@ -129,11 +130,12 @@ def of_both(
     for first in range(0, every, heads):
         count = min(heads, every - first)
         keys.run(first // group, count // group)
-        queries.run(first, count)
+        if made is None:
+            queries.run(first, count)
         if offsets is not None:
             here = range(first, first + count)
             sum_bands(call, kept, across, lists[1], way.tile[:2], here, offsets[0], diagonals)
-    return Gradients((dq,), (dk,), dv, (), columns, diagonals)
+    return Gradients((dq,), (dk,), dv, columns, diagonals=diagonals)
 
 
 def _keys(

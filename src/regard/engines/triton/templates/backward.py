@@ -62,12 +62,10 @@ def row_terms(y, dy, total, dtotal, stats, sizes, F: tl.constexpr, S: tl.constex
     if F.EXPONENTIAL:
         sums = tl.load(total + place * N + r, mask=r < N, other=-float("inf"))
         scale = tl.where(sums == -float("inf"), float("inf"), sums)
-        sums = 1.0
     else:
         sums = tl.load(total + place * N + r, mask=r < N, other=0.0)
         scale = tl.where(sums == 0, 0.0, 1.0 / tl.where(sums == 0, 1.0, sums))
-    if dtotal is not None:
-        delta -= sums * tl.load(dtotal + place * N + r, mask=r < N, other=0.0)
+    delta -= of_total(sums, dtotal, place * N + r, r < N, F)
     lines: tl.constexpr = 3 if S.EXACT else 2
     tl.store(stats + lines * place * padded + r, scale)
     tl.store(stats + (lines * place + 1) * padded + r, delta)
@@ -75,6 +73,55 @@ def row_terms(y, dy, total, dtotal, stats, sizes, F: tl.constexpr, S: tl.constex
         far = (tl.num_programs(0) // count).to(tl.int64) * N
         rest = tl.load(total + far + place * N + r, mask=r < N, other=0.0)
         tl.store(stats + (lines * place + 2) * padded + r, tl.exp2(-rest))
+
+
+@triton.jit
+def of_total(total, dtotal, at, inside, F: tl.constexpr):
+    """What δ loses where Z itself has a gradient: that of ln Z, or Z times that of Z."""
+    if dtotal is None:
+        return 0.0
+    else:
+        slope = tl.load(dtotal + at, mask=inside, other=0.0)
+        return slope if F.EXPONENTIAL else total * slope
+
+
+@triton.jit(do_not_specialize=["sizes"])
+def balance(stats, sums, total, dtotal, data, sizes, F: tl.constexpr, S: tl.constexpr):
+    """δ as the weights of the pulls have it, in `stats` and in the sums of rows.
+
+        ε = Σ_j w dp − δ = Σ_j w g − (what Z has of its own) − δ sink / Z
+        δ ← δ + ε        Σ_j g ∂ψ ← Σ_j g ∂ψ − ε Σ_j ∂ψ
+
+    δ = dy · y has the rounding of y and of the weights that made it. Of one pair that is little; a number that all
+    keys of a row share, as a temperature does, adds it up over them, while what it is made of cancels.
+
+    sums: (b, h, p, r): g ∂ψ/∂x of L leaves, g ψ, ∂ψ/∂x of L leaves
+    """
+    H, N, padded = sizes
+    count, L = tl.cdiv(N, S.ROWS), F.ROW_PULLS // 2
+    number = tl.program_id(0)
+    r, b, h = number % count * S.ROWS + tl.arange(0, S.ROWS), number // count // H, number // count % H
+    place, inside = tl.cast(b * H + h, tl.int64), r < N
+    lines: tl.constexpr = 3 if S.EXACT else 2
+    line, own = stats + lines * place * padded + r, sums + place * F.ROW_PULLS * N + r
+    scale, delta = tl.load(line, mask=inside, other=0.0), tl.load(line + padded, mask=inside, other=0.0)
+    z = tl.load(total + place * N + r, mask=inside, other=0.0)
+    found = tl.load(own + L * N, mask=inside, other=0.0) - of_total(z, dtotal, place * N + r, inside, F)
+    if F.HAS_SINK:
+        head = F.heads(data, b, h)
+        row = F.rows(data, head, b, h, r[:, None], inside[:, None])
+        sink = tl.reshape(full(F.sink((head, row, (0.0,), data)), [S.ROWS, 1]), [S.ROWS])
+        share = tl.where(scale == float("inf"), 0.0, tl.exp2(sink - scale)) if F.EXPONENTIAL else sink * scale
+        found -= delta * share
+    tl.store(line + padded, delta + found, mask=inside)
+    if not F.EXPONENTIAL:
+        found = found * scale
+    elif S.EXACT:
+        found = found * tl.load(line + 2 * padded, mask=inside, other=0.0)
+    for leaf in tl.static_range(L):
+        at = own + leaf * N
+        unit = tl.load(at + (L + 1) * N, mask=inside, other=0.0)
+        tl.store(at, tl.load(at, mask=inside, other=0.0) - found * unit, mask=inside)
 
 
 @triton.jit(do_not_specialize=["sizes"])

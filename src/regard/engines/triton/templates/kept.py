@@ -121,12 +121,12 @@ class Way:
 
 
 def way(call: launch.Call, keys: Tiling, memory: int | None) -> Way | None:
-    """How G is kept; None where it may take no memory, rows need sums, or to make it twice is not known to be slower.
+    """How G is kept; None where it may take no memory, or to make it twice is not known to be slower.
 
     keys: the tiles of the kernel that holds keys
     """
     formula = call.formula
-    fits = int(formula.PRODUCTS) == 1 and int(formula.ROW_PULLS) == 0 and call.v.element_size() == 2
+    fits = int(formula.PRODUCTS) == 1 and call.v.element_size() == 2
     is_known = not INTERPRETED.value and launch.has_descriptors(call.v.device) and _width(call) == 128
     asked = is_known if memory is None else memory > 0
     if not (fits and asked and (keys.rows, keys.columns) == (SIZE, SIZE)):
@@ -136,36 +136,38 @@ def way(call: launch.Call, keys: Tiling, memory: int | None) -> Way | None:
 
 def of_both(
     call: launch.Call, stats: Any | None, dy: Any, lists: tuple[Any, Any], chosen: Way, heads: int,
-    offsets: tuple[int, int] | None = None,
+    offsets: tuple[int, int] | None = None, made: tuple[Any, ...] | None = None,
 ) -> launch.Gradients:  # fmt: skip
     """All gradients, and the sums of G over i − j, (B, H, 2, length), where asked for.
 
     lists:   blocks.both_lists of chosen.tile
     heads:   so many of the batch at a time
     offsets: the highest i − j, and the length
+    made:    dlefts, where they are made already
     """
     tiles, rows, every = chosen.queries, call.shape[2], call.shape[0] * call.shape[1]
     across, down = slants_of(call, lists[1], chosen.tile)
     kept = call.v.new_empty((min(heads, every) * across, down, SIZE, SIZE))
     drights, dv, columns, run = launch.keys_run(call, stats, dy, lists[1], chosen.keys, kept, across)
-    dleft = torch.empty_like(launch.near(call.lefts[0]))
+    dlefts = made or (torch.empty_like(launch.near(call.lefts[0])),)
     diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dv.device)
     parts = Tiling(SIZE, tiles.columns, tiles.warps, tiles.stages)
     sizes = extended(launch.constants(call, lists[0], parts), PARTS=tiles.rows // SIZE)
-    matrices = launch.matrix(call.rights[0], SIZE, call), launch.plain(dleft), launch.matrix(kept, SIZE, call)
+    matrices = launch.matrix(call.rights[0], SIZE, call), launch.plain(dlefts[0]), launch.matrix(kept, SIZE, call)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
     for first in range(0, every, heads):
         count = min(heads, every - first)
         run(first, count)
-        start(
-            queries_backward, (triton.cdiv(rows, tiles.rows) * count,), *matrices, places, call.data or (0,),
-            launch.listed(lists[0]), call.sizes, (first, across), call.formula, sizes, num_warps=tiles.warps,
-            num_stages=tiles.stages,
-        )  # fmt: skip
+        if made is None:
+            start(
+                queries_backward, (triton.cdiv(rows, tiles.rows) * count,), *matrices, places, call.data or (0,),
+                launch.listed(lists[0]), call.sizes, (first, across), call.formula, sizes, num_warps=tiles.warps,
+                num_stages=tiles.stages,
+            )  # fmt: skip
         if offsets is not None:
             here = range(first, first + count)
             sum_bands(call, kept, across, lists[1], chosen.tile[:2], here, offsets[0], diagonals)
-    return launch.Gradients((dleft,), drights, dv, (), columns, diagonals)
+    return launch.Gradients(dlefts, drights, dv, columns, diagonals=diagonals)
 
 
 def slants_of(call: Any, by_keys: Any | None, size: tuple[int, int, int]) -> tuple[int, int]:

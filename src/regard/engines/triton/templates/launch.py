@@ -1,7 +1,10 @@
 """The host's side of the kernels: tensors in, tensors out. It knows sizes and strides, and nothing of the formula.
 
-forward(call, lists, tiling)   → y (B, H, N, E), total (B, H, N)
-backward(call, …)              → dlefts, drights, dv, and sums of row terms (B, H, N) and of column terms (B, H, n)
+forward(call, lists, tiling)                 → y (B, H, N, E), total (B, H, N)
+of_rows(call, stats, dy, lists, tiling)      → dlefts, and sums of row terms (B, H, pulls, N)
+of_keys(call, stats, dy, lists, tiling)      → drights, dv, and sums of column terms, each (B, H, n)
+
+stats: `row_stats`, what the way back takes from the forward pass.
 """
 
 from __future__ import annotations
@@ -66,8 +69,8 @@ class Gradients:
     lefts: tuple[Any, ...]
     rights: tuple[Any, ...]
     v: Any
-    rows: tuple[Any, ...]
     columns: tuple[Any, ...]
+    rows: tuple[Any, ...] = ()
     diagonals: Any | None = None  # Σ dS over i − j, (B, H, 2, length), where dS was kept
 
 
@@ -95,18 +98,6 @@ def is_exact(call: Call) -> bool:
     return call.exact and bool(call.formula.EXPONENTIAL)
 
 
-def backward(
-    call: Call, stats: Any | None, dy: Any, lists: tuple[Any | None, Any | None], tilings: tuple[Tiling, Tiling]
-) -> Gradients:
-    """The gradients, from what `row_stats` left of the forward pass.
-
-    Lists and tilings are of the kernel that holds rows and of the one that holds keys, in this order.
-    """
-    dlefts, rows = of_rows(call, stats, dy, lists[0], tilings[0])
-    drights, dv, columns = of_keys(call, stats, dy, lists[1], tilings[1])
-    return Gradients(dlefts, drights, dv, rows, columns)
-
-
 def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None) -> Any | None:
     """L or 1 / Z, and δ, (B, H, 2, N rounded up to whole tiles); None where no weight is shared.
 
@@ -125,6 +116,16 @@ def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None
     return stats
 
 
+def balance(call: Call, stats: Any, sums: Any, total: Any, dtotal: Any | None) -> None:
+    """δ in `stats` and the sums of rows, (B, H, ROW_PULLS, N), without what roundings left in them."""
+    (batch, heads, rows), tiling = call.shape, Tiling(128, 64)
+    slopes = None if dtotal is None else dtotal.float().contiguous()
+    start(
+        back.balance, (triton.cdiv(rows, tiling.rows) * batch * heads,), stats, sums, total, slopes, call.data or (0,),
+        (heads, rows, int(stats.shape[3])), call.formula, constants(call, None, tiling), num_warps=4,
+    )  # fmt: skip
+
+
 def row_products(x: Any, y: Any) -> Any:
     """x · y of each row, (B, heads, length) float32."""
     batch, heads, length, width = x.shape
@@ -135,9 +136,7 @@ def row_products(x: Any, y: Any) -> Any:
     return out
 
 
-def of_rows(
-    call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def of_rows(call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling) -> tuple[tuple[Any, ...], Any]:
     (batch, heads, rows), pulls = call.shape, int(call.formula.ROW_PULLS)
     dlefts = tuple(torch.empty_like(near(x)) for x in call.lefts)
     sums = numbers(call, batch, heads, pulls, rows)
@@ -147,7 +146,7 @@ def of_rows(
             *sides(call, tiling), matrix(call.v, tiling.columns, call), matrix(dy, tiling.rows, call),
             *three([plain(x) for x in dlefts]), stats_matrix(stats, tiling, call), sums,
         )  # fmt: skip
-    return dlefts, sums.unbind(2)
+    return dlefts, sums
 
 
 def of_keys(

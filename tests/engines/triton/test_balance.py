@@ -1,0 +1,108 @@
+"""Gradients of numbers that all keys of a row share: what δ has of roundings does not add up in them."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import regard as rg
+from fused import DEVICE, INTERPRETED, needs_triton
+from gluon_rehearsal import whole
+
+pytestmark = [needs_triton, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+BOUND = 1e-4  # of sums of rows, in float32; δ as it was rounded leaves 1e-3 to 1
+ROUNDING = 2**-9 / 3**0.5  # of one number of dS that is kept, on average
+SIZES = {"t": (), "a": (2,), "c": (9,), "rest": (2,)}
+TEXTS = {
+    "a temperature": 'softmax(dot * table("t") / sqrt(d))',
+    "one of each head, causal": 'softmax(dot * table("a")[h] / sqrt(d), mask=j <= i)',
+    "a slope of distances": 'softmax(dot / sqrt(d) - table("a")[h] * log(1 + abs(i - j)))',
+    "a slope of keys": 'softmax(dot / sqrt(d) + table("t") * log(1 + j))',
+    "buckets": 'softmax(dot / sqrt(d) + table("c")[minimum(maximum(i - j, 0), 8)])',
+    "beside a sink": 'share(exp(s), sink=exp(table("rest")[h]))(dot * table("a")[h] / sqrt(d))',
+    "no exponential": 'share(softplus(s))(dot * table("t") / sqrt(d) - table("a")[h] * log(1 + abs(i - j)))',
+    "no exponential, a sink": 'share(relu(s) ** 2, sink=exp(table("rest")[h]))(1 + dot * table("t") / sqrt(d))',
+    "two exponentials": 'share(exp(s) + exp(s / 2))(dot * table("t") / sqrt(d), mask=j <= i)',
+}
+
+
+DISTANCE = torch.log(1.0 + (torch.arange(261.0)[:, None] - torch.arange(261.0)).abs())
+BUCKET = (torch.arange(261)[:, None] - torch.arange(261)).clamp(0, 8)
+FROM_KEPT = {  # ∂s/∂table of each entry and pair
+    "a slope of distances": ("a", DISTANCE[None]),
+    "no exponential": ("a", DISTANCE[None]),
+    "buckets": ("c", torch.nn.functional.one_hot(BUCKET, 9).permute(2, 0, 1)),
+}
+
+
+def arrays(rows: int, width: int) -> list[Any]:
+    """q, k, v, dy; values and slopes have a mean, which cancels in dS and not in δ."""
+    random = np.random.default_rng(rows)
+    q, k, v, dy = random.standard_normal((4, 1, 2, rows, width))
+    return [torch.tensor(x, device=DEVICE).bfloat16() for x in (q, k, v + 2, dy + 1)]
+
+
+def attention_of(text: str) -> rg.Attention:
+    found = rg.parse(text)
+    assert isinstance(found, rg.Attention)
+    return found
+
+
+def tables_of(attention: rg.Attention) -> dict[str, Any]:
+    random = np.random.default_rng(1)
+    made = {name: 0.3 + 0.1 * random.standard_normal(SIZES[name]) for name in attention.ranks}
+    return {name: torch.tensor(x, device=DEVICE) for name, x in made.items()}
+
+
+def loss_of(attention: rg.Attention, given: list[Any], tables: dict[str, Any], engine: str, *, totals: bool) -> Any:
+    *arguments, dy = given
+    y, z = attention(*arguments, engine=engine, totals=True, **tables)
+    return (y * dy).sum() + (3 * z.sum() if totals else 0)
+
+
+def slopes(text: str, given: list[Any], engine: str, dtype: Any, *, totals: bool) -> dict[str, Any]:
+    attention = attention_of(text)
+    reads = {name: x.to(dtype).requires_grad_() for name, x in tables_of(attention).items()}
+    found = torch.autograd.grad(loss_of(attention, given, reads, engine, totals=totals), list(reads.values()))
+    return dict(zip(reads, found, strict=True))
+
+
+@pytest.mark.parametrize(("memory", "totals"), [(0, True), (2**26, False)])
+@pytest.mark.parametrize("template", ["triton", "hopper"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_all_keys_share(name: str, template: str, memory: int, totals: bool) -> None:
+    given = arrays(261, 72)
+    played = whole() if template == "hopper" and INTERPRETED else nullcontext([])
+    with played as ran, rg.fused(template=template, memory=memory):
+        found = slopes(TEXTS[name], given, "triton", torch.float32, totals=totals)
+    assert template != "hopper" or not INTERPRETED or "backward_rows" in ran
+    wide = [x.double() for x in given]
+    exact = slopes(TEXTS[name], wide, "dense", torch.float64, totals=totals)
+    for table, wanted in exact.items():
+        error, bound = (found[table].double() - wanted).norm(), BOUND * wanted.norm()
+        if memory and FROM_KEPT.get(name, ("",))[0] == table:
+            bound += 4 * ROUNDING * (slants(TEXTS[name], wide, totals=totals) * FROM_KEPT[name][1]).norm()
+        assert error < bound, f"{table}: {error:.1e} off, where {bound:.1e} is allowed, of {wanted.norm():.1e}"
+
+
+def slants(text: str, wide: list[Any], *, totals: bool) -> Any:
+    """dS, exactly, (H, 1, N, n): what a table with an entry of its own for each pair receives."""
+    plain = attention_of(text)
+    raised = rg.Attention(plain.score + rg.table("own")[rg.h, rg.i, rg.j], plain.weight, plain.mask)
+    own = torch.zeros(2, 261, 261, dtype=torch.float64, device=DEVICE, requires_grad=True)
+    loss = loss_of(raised, wide, tables_of(plain) | {"own": own}, "dense", totals=totals)
+    return torch.autograd.grad(loss, own)[0].cpu()[:, None]
+
+
+def test_a_relative_table_needs_no_sums_of_rows() -> None:
+    attention = attention_of('softmax(dot / sqrt(d) + table("bias")[h, i - j + 300])')
+    q, k, v, dy = arrays(261, 72)
+    bias = torch.zeros(2, 600, device=DEVICE, requires_grad=True)
+    played = whole() if INTERPRETED else nullcontext([])
+    with played as ran, rg.fused(memory=2**26):
+        torch.autograd.grad(attention(q, k, v, engine="triton", bias=bias), bias, dy)
+    assert "backward_rows" not in ran
