@@ -26,6 +26,8 @@ FUNCTIONS = (
     "share(exp(s) + softplus(s) + gelu(s) ** 2)(log(1 + abs(dot)) + sin(dot) + cos(dot) + erf(dot) + sqrt(abs(dot)))"
 )
 PLACES = 'softmax(-abs(i - j) / 8, mask=j < table("lengths")[b])'  # no product at all
+SHARED = 'softmax(dot * table("t")[h] / sqrt(d) - table("a")[h] * log(1 + abs(i - j)))'  # by all keys of a row
+SHARED_SINK = 'share(softplus(s), sink=exp(table("rest")[h]))(dot * table("t")[h] / sqrt(d), mask=j <= i)'
 RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
 RELATIVE_CAUSAL = 'softmax(dot / sqrt(d) + table("bias")[h, i - j], mask=j <= i)'
 
@@ -55,6 +57,13 @@ PLAIN = ["softmax(dot / sqrt(d))", "softmax(dot / sqrt(d), mask=j <= i)", "each(
 CASES = {
     "Gluon": Case("90", "bfloat16", HOPPER, [ALIBI, TABLES], GLUON | {"backward_rows"}, KEPT),
     "Gluon, dS kept": Case("90", "bfloat16", HOPPER, [RELATIVE, RELATIVE_CAUSAL], GLUON | KEPT, AGAIN, width=128),
+    "Gluon, numbers that keys share": Case(
+        "90", "bfloat16", HOPPER, [SHARED, SHARED_SINK], GLUON | {"backward_rows", "balance"}, {"backward_queries"}, 128
+    ),
+    "Triton on Hopper, numbers that keys share": Case(
+        "90", "float16", {"template": "triton"}, [SHARED, SHARED_SINK], TRITON | {"balance"}, {"queries_backward"}, 128
+    ),
+    "Triton on Ampere, numbers that keys share": Case("80", "float32", {}, [SHARED_SINK], TRITON | {"balance"}, KEPT),
     "Gluon, columns": Case("90", "bfloat16", HOPPER, [COLUMNS], GLUON | {"backward_rows"}, KEPT, width=128),
     "Gluon, functions": Case("90", "bfloat16", HOPPER, [FUNCTIONS], GLUON | {"backward_rows"}, KEPT),
     "Triton on Hopper, functions": Case("90", "float16", {"template": "triton"}, [FUNCTIONS], TRITON, GLUON | KEPT),

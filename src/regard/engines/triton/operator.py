@@ -110,7 +110,8 @@ class Fused(Once):  # type: ignore[misc]  # PyTorch's classes are Any here
         dy = torch.zeros_like(y) if dy is None else dy
         first = 2 * ctx.fixed.lefts + 1
         wanted = [bool(needs) for needs in ctx.needs_input_grad[1 + first :]]
-        found = iter(Pull.apply(ctx.fixed, wanted, dy, dtotal, y, total, *tensors))
+        pull = Pull.apply if torch.is_grad_enabled() else Pull.forward  # only a graph of its own has a way further back
+        found = iter(pull(ctx.fixed, wanted, dy, dtotal, y, total, *tensors))
         return None, *(next(found) for _ in range(first)), *(next(found) if wants else None for wants in wanted)
 
 

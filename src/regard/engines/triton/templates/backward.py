@@ -98,11 +98,11 @@ def balance(stats, sums, total, dtotal, data, sizes, F: tl.constexpr, S: tl.cons
     sums: (b, h, p, r): g ∂ψ/∂x of L leaves, g ψ, ∂ψ/∂x of L leaves
     """
     H, N, padded = sizes
-    count, L = tl.cdiv(N, S.ROWS), F.ROW_PULLS // 2
-    number = tl.program_id(0)
+    L: tl.constexpr = F.ROW_PULLS // 2
+    lines: tl.constexpr = 3 if S.EXACT else 2
+    number, count = tl.program_id(0), tl.cdiv(N, S.ROWS)
     r, b, h = number % count * S.ROWS + tl.arange(0, S.ROWS), number // count // H, number // count % H
     place, inside = tl.cast(b * H + h, tl.int64), r < N
-    lines: tl.constexpr = 3 if S.EXACT else 2
     line, own = stats + lines * place * padded + r, sums + place * F.ROW_PULLS * N + r
     scale, delta = tl.load(line, mask=inside, other=0.0), tl.load(line + padded, mask=inside, other=0.0)
     z = tl.load(total + place * N + r, mask=inside, other=0.0)
