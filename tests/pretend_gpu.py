@@ -101,9 +101,10 @@ def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]
         with rg.fused(atomics=True, **choices):
             attention(q, k, v, engine="triton", **tables).backward(torch.ones_like(v))
             with torch.no_grad():
-                few = [x.repeat_interleave(1 + 600 // n, 2) for x in (k, v)]
                 if not tables:
-                    attention(q[:, :, :1], *few, engine="triton")
+                    k, v = (x.repeat_interleave(1 + 600 // n, 2) for x in (k, v))
+                if k.shape[2] >= 512 and "given(" not in text:
+                    attention(q[:, :, -3:], k, v, engine="triton", **tables)
     except Exception as problem:  # noqa: BLE001 - every error is told
         told = problem
         while told.__cause__ is not None:

@@ -304,3 +304,15 @@ def test_lists_of_a_group_join_those_of_its_heads() -> None:
 def test_too_many_rows_are_refused() -> None:
     assert takes(case("each", 16, group=4).call())
     assert not takes(case("each", 13, group=5).call())
+
+
+@pytest.mark.parametrize("widths", [(24,), (256,), (64, 64, 64), (40, 256, 16), (256, 256, 256)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_tiles_are_powers_of_two(widths: tuple[int, ...], dtype: Any) -> None:
+    """Whatever the sum of the products' widths is."""
+    rights = tuple(torch.zeros(1, 2, 600, width, dtype=dtype) for width in widths)
+    lefts = tuple(torch.zeros(1, 6, 3, width, dtype=dtype) for width in widths)
+    v = torch.zeros(1, 2, 600, 24, dtype=dtype)
+    found = tiling_for(launch.Call(None, lefts, rights, v, (1, 6, 3), torch.zeros(1)))  # type: ignore[arg-type]
+    assert (found.rows.bit_count(), found.columns.bit_count()) == (1, 1)
+    assert found.columns >= 16

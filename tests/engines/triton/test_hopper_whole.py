@@ -85,6 +85,17 @@ def test_float16_does_not_have_to_hold_the_weights(size: str) -> None:
     torch.testing.assert_close(z.double(), total, atol=0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("weight", ["share(1 / (1 + s ** 2))", "each(s)"])
+def test_slopes_have_a_place_in_float16(weight: str) -> None:
+    """6 p⁵ / d⁶, of products p near √d: what stands before p⁵ is some 10⁻¹⁰, and p⁵ is up to 10⁷."""
+    attention = rg.parse(f"{weight}((dot / d) ** 3, mask=(j <= i) & (i - j < 100))")
+    assert isinstance(attention, rg.Attention)
+    with whole() as ran:
+        q, k, v, dy = arrays(2, 4, 2, 70, 200, 64, 16)
+        agrees(attention, q, k, v, 100 * dy, dtype=torch.float16)
+    assert {FORWARD, KEYS} <= set(ran)
+
+
 @pytest.mark.parametrize("weight", ["share(relu(s) ** 2 + 0.01)", "share(exp(s) * (1 + s ** 2))"])
 def test_a_row_that_reads_one_key_gives_its_value(weight: str) -> None:
     attention = rg.parse(f"{weight}(dot / sqrt(d), mask=equal(i, j))")

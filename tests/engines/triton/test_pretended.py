@@ -26,6 +26,7 @@ FUNCTIONS = (
     "share(exp(s) + softplus(s) + gelu(s) ** 2)(log(1 + abs(dot)) + sin(dot) + cos(dot) + erf(dot) + sqrt(abs(dot)))"
 )
 PLACES = 'softmax(-abs(i - j) / 8, mask=j < table("lengths")[b])'  # no product at all
+THREE = 'softmax(dot(table("M")) + minimum(dot, 2), mask=j <= i)'  # products, in half precision
 SHARED = 'softmax(dot * table("t")[h] / sqrt(d) - table("a")[h] * log(1 + abs(i - j)))'  # by all keys of a row
 SHARED_SINK = 'share(softplus(s), sink=exp(table("rest")[h]))(dot * table("t")[h] / sqrt(d), mask=j <= i)'
 RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
@@ -64,6 +65,16 @@ CASES = {
         "90", "float16", {"template": "triton"}, [SHARED, SHARED_SINK], TRITON | {"balance"}, {"queries_backward"}, 128
     ),
     "Triton on Ampere, numbers that keys share": Case("80", "float32", {}, [SHARED_SINK], TRITON | {"balance"}, KEPT),
+    "Few queries, three products": Case(
+        "90",
+        "bfloat16",
+        {},
+        ['softmax(dot(table("M")) + minimum(dot, 2), mask=j <= i)'],
+        TRITON | {"part"},
+        GLUON,
+        64,
+        600,
+    ),
     "Gluon, columns": Case("90", "bfloat16", HOPPER, [COLUMNS], GLUON | {"backward_rows"}, KEPT, width=128),
     "Gluon, functions": Case("90", "bfloat16", HOPPER, [FUNCTIONS], GLUON | {"backward_rows"}, KEPT),
     "Triton on Hopper, functions": Case("90", "float16", {"template": "triton"}, [FUNCTIONS], TRITON, GLUON | KEPT),

@@ -93,7 +93,7 @@ class Pass:
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
         vectors = tuple(s for s in self.made.vectors if s in self.wanted and s not in self.stretching)
         wanted = Wanted(vectors, reads, any(gathers(self.made, leaf) for leaf in (*vectors, *reads)))
-        return written(self.made, whole, wanted, exact, self._covering)
+        return written(self.made, whole, wanted, exact, self._covering, self.v.dtype == torch.float16)
 
     @cached_property
     def _covering(self) -> frozenset[str]:

@@ -95,19 +95,27 @@ def written(
     wanted: Wanted = NOTHING,
     exact: bool = True,
     covering: frozenset[str] = frozenset(),
+    narrow: bool = False,
 ) -> Written:
     """The functions of a formula.
 
     integer_tables: those that hold integers in this call
     exact:          no approximate functions
     covering:       tables with a place for each b, h, i and j of this call
+    narrow:         pulls are rounded to float16, whose largest number is 65504: no small factor waits for the end
     """
-    return _Module(made, integer_tables, wanted, exact, covering).written()
+    return _Module(made, integer_tables, wanted, exact, covering, narrow).written()
 
 
 class _Module:
     def __init__(
-        self, made: Program, integer_tables: frozenset[str], wanted: Wanted, exact: bool, covering: frozenset[str]
+        self,
+        made: Program,
+        integer_tables: frozenset[str],
+        wanted: Wanted,
+        exact: bool,
+        covering: frozenset[str],
+        narrow: bool,
     ) -> None:
         self.made, self.integer_tables, self.covering, self.layout = made, integer_tables, covering, _Layout()
         self.kinds = {symbol: kind for symbol, (kind, _) in made.vectors.items()}
@@ -129,7 +137,7 @@ class _Module:
             self._given,
             "triton" if exact else "triton_fast",
         )
-        self.pulls = self._pulls(wanted)
+        self.pulls = self._pulls(wanted, narrow)
         self.balanced = made.is_shared and (wanted.balanced or bool(self.pulls["rows"]))
 
     def written(self) -> Written:
@@ -246,7 +254,7 @@ class _Module:
 
     # -- gradients ----------------------------------------------------------------------------------------------
 
-    def _pulls(self, wanted: Wanted) -> dict[str, tuple[Pull, ...]]:
+    def _pulls(self, wanted: Wanted, narrow: bool) -> dict[str, tuple[Pull, ...]]:
         made = self.made
         kinds = {"rows": (Kind.ROW, Kind.HEAD), "columns": (Kind.COLUMN,), "offsets": (Kind.OFFSET,)}
         found: dict[str, Iterable[Any]] = {"products": made.products, "tables": wanted.reads}
@@ -254,7 +262,8 @@ class _Module:
         every = {name: [made.pull(leaf) for leaf in found[name]] for name in PULLS}
         zero = {name: [Pull(leaf, sympy.S.One, sympy.S.Zero) for leaf in found[name]] for name in PULLS}
         made_pulls = {n: tuple(p or z for p, z in zip(every[n], zero[n], strict=True)) for n in PULLS}
-        for name in ("offsets", "tables"):  # their sums run over batch and heads, which a scale may tell apart
+        scaled = ["offsets", "tables"]  # their sums run over batch and heads, which a scale may tell apart
+        for name in [*scaled, *(["products"] if narrow and not made.is_softmax_like else [])]:
             made_pulls[name] = tuple(Pull(p.leaf, sympy.S.One, p.scale * p.block) for p in made_pulls[name])
         return made_pulls
 

@@ -237,7 +237,7 @@ def takes(call: Call) -> bool:
 
 def tiling_for(call: Call) -> Tiling:
     """All rows of a key head, and 16 kB of keys. More than 32 rows in four warps would spill before Hopper."""
-    width = max(padded(int(call.v.shape[3])), sum(padded(int(x.shape[3])) for x in call.rights))
+    width = padded(max(int(call.v.shape[3]), sum(padded(int(x.shape[3])) for x in call.rights)))
     rows, columns = padded(call.group * call.shape[2]), 16384 // (width * call.v.element_size())
     fits = rows <= FEW_ROWS or (launch.has_descriptors(call.v.device) and call.v.element_size() == 2)
     return Tiling(rows, max(16, min(64, columns)), 4 if fits else 8, 3)
