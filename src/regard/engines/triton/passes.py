@@ -92,7 +92,7 @@ class Pass:
         exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
         vectors = tuple(s for s in self.made.vectors if s in self.wanted and s not in self.stretching)
-        wanted = Wanted(vectors, reads, any(gathers(self.made, leaf) for leaf in (*vectors, *reads)))
+        wanted = Wanted(vectors, reads, bool(reads) or any(gathers(self.made, symbol) for symbol in vectors))
         return written(self.made, whole, wanted, exact, self._covering, self.v.dtype == torch.float16)
 
     @cached_property
@@ -221,12 +221,11 @@ def marks_of(made: Program) -> tuple[Read, ...]:
 
 
 @lru_cache(maxsize=1024)
-def gathers(made: Program, leaf: Any) -> bool:
-    """Whether a number of a table is read by many keys of a row, so that its gradient is a sum over them."""
-    node = made.vectors[leaf][1] if leaf in made.vectors else leaf
-    reads = (part for part in walk(node) if isinstance(part, Read) and not part.table.startswith(MADE))
+def gathers(made: Program, symbol: Any) -> bool:
+    """Whether many keys of a row read one number of a table in a vector, so that its gradient is a sum over them."""
+    reads = (part for part in walk(made.vectors[symbol][1]) if isinstance(part, Read))
     return any(all(J in (index - J).free_symbols & (index + J).free_symbols for index in read.indices)
-               for read in reads)  # fmt: skip
+               for read in reads if not read.table.startswith(MADE))  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
