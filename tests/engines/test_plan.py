@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import regard as rg
+from fused import needs_triton
 from regard import dot, h, i, j, table
-from regard.engines import plan, sdpa, tiled
+from regard.engines import costs, plan, sdpa, tiled, triton
 from regard.engines.call import prepare
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -181,3 +183,53 @@ def test_what_is_read_from_a_mask_has_a_price() -> None:
     told, fixed = (prepare(a, x, x, x, tables=t) for a, t in ((formula, {"mask": mask}), (CAUSAL, {})))
     assert tiled.cost(told).operations == tiled.cost(fixed).operations, "the same blocks"
     assert tiled.cost(told).seconds > tiled.cost(fixed).seconds
+
+
+# -- on a GPU ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """What an engine would cost on a chip with 128 GiB: softmax of 16 heads of width 128."""
+    monkeypatch.setattr(costs, "is_on_gpu", lambda _: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**37))
+
+    def cost(engine: Any, n: int, batch: int = 2, *, gradients: bool, template: str = "hopper") -> Any:
+        monkeypatch.setattr(triton, "_template", lambda _: SimpleNamespace(name=template))
+        x = torch.zeros(1, dtype=torch.bfloat16, requires_grad=gradients).expand(batch, 16, n, 128)
+        return engine.cost(prepare(rg.Attention(), x, x, x, tables={}))
+
+    return cost
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "gradients", "template", "fastest"),
+    [
+        (8192, 2, False, "hopper", triton),  # as measured: docs/gpu.md
+        (8192, 2, True, "hopper", triton),
+        (2048, 8, False, "hopper", triton),
+        (2048, 8, True, "hopper", sdpa),  # the chip would wait for Python
+        (128, 1, False, "hopper", sdpa),
+        (128, 1, True, "hopper", sdpa),
+        (8192, 2, False, "triton", sdpa),
+        (8192, 2, True, "triton", sdpa),
+    ],
+)
+@needs_triton
+def test_the_longer_of_python_and_the_chip_counts(
+    on_gpu: Callable[..., Any], n: int, batch: int, gradients: bool, template: str, fastest: Any
+) -> None:
+    def seconds(engine: Any) -> float:
+        return float(on_gpu(engine, n, batch, gradients=gradients, template=template).seconds)
+
+    assert min((sdpa, triton), key=seconds) is fastest
+
+
+@needs_triton
+def test_what_is_kept_on_the_way_back_counts_as_memory(on_gpu: Callable[..., Any]) -> None:
+    rows = 4 * 2 * 16
+    assert on_gpu(triton, 1024, gradients=False).bytes == rows * 1024
+    assert on_gpu(triton, 1024, gradients=True).bytes == rows * 1024 + 2 * 2 * 16 * 1024**2  # all of dS
+    assert on_gpu(triton, 65536, gradients=True).bytes == rows * 65536 + 2**31  # of some heads at a time
+    with rg.fused(memory=0):
+        assert on_gpu(triton, 65536, gradients=True).bytes == rows * 65536

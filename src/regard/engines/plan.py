@@ -22,7 +22,7 @@ from typing import Any
 from ..algebra.errors import EngineError
 from . import dense, python, sdpa, tiled, triton
 from .call import Call
-from .costs import Cost, rates
+from .costs import Cost, is_on_gpu, learns, rates
 
 ENGINES: dict[str, ModuleType] = {
     "sdpa": sdpa, "triton": triton, "tiled": tiled, "dense": dense, "python": python,
@@ -55,7 +55,7 @@ class Option:
 
     @property
     def seconds(self) -> float:
-        """The time to expect of a forward pass."""
+        """The time to expect of a forward pass; on a GPU of both passes where gradients are asked for."""
         return self.cost.seconds
 
 
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The time to expect of the chosen engine, forward."""
+        """The time to expect of the chosen engine, as its option has it."""
         return self._chosen.seconds
 
     def __getitem__(self, engine: str) -> Option:
@@ -146,6 +146,7 @@ def choose(call: Call, engine: str = "auto", want: str = "y") -> Plan:
     options = tuple(Option(name, costs[name], against.get(name)) for name in ENGINES)
     v = "" if call.v is None else f", v {tuple(call.given['v'].shape)}"
     shapes = f"q {tuple(call.given['q'].shape)}, k {tuple(call.given['k'].shape)}{v}, {call.dtype}, {call.xp.name}"
+    shapes += ", time with the way back" if is_on_gpu(call) and learns(call) else ""
     return Plan(taken, options, shapes, tuple(getattr(ENGINES[taken], "notes", lambda _: ())(call)))
 
 

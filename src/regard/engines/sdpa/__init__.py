@@ -38,8 +38,9 @@ def cost(call: Call) -> Cost:
 def _slower(call: Call, law: Reduction | str) -> int:
     """On a GPU the kernels that add a bias take about three times as long; estimated, not fitted."""
     biased = isinstance(law, Reduction) and law.form not in (Form.NONE, Form.CAUSAL)
-    on_gpu = call.xp.name == "torch" and call.q.device.type == "cuda"
-    return 2 * (call.width + int(call.v.shape[3])) if biased and on_gpu and call.v is not None else 0
+    if call.v is None or not (biased and costs.is_on_gpu(call)):
+        return 0
+    return 2 * (call.width + int(call.v.shape[3]))
 
 
 def notes(call: Call) -> list[str]:

@@ -100,6 +100,14 @@ def circumstances() -> tuple[Any, ...]:
 
 def notes(call: Call) -> tuple[str, ...]:
     """Which template would run, and why not the other."""
+    found = _template(call)
+    split = "Triton's, with the keys split over the chip"
+    words = {"hopper": "Gluon's, for Hopper", "triton": "Triton's", "decode": split}
+    return (f"template: {words[found.name]}" + (f", because {found.why}" if found.why else ""),)
+
+
+def _template(call: Call) -> Any:
+    """The template of a call's forward pass (choice.Choice)."""
     from .choice import template
     from .options import chosen
     from .program import program
@@ -109,10 +117,7 @@ def notes(call: Call) -> tuple[str, ...]:
     sides = (call.q,) * len(products), (call.k,) * len(products)
     shape = call.batch, call.heads, call.queries
     v = call.k if call.v is None else call.v
-    found = template(Launched(None, *sides, v, shape, call.start, drop=call.dropout), chosen())  # type: ignore[arg-type]
-    split = "Triton's, with the keys split over the chip"
-    words = {"hopper": "Gluon's, for Hopper", "triton": "Triton's", "decode": split}
-    return (f"template: {words[found.name]}" + (f", because {found.why}" if found.why else ""),)
+    return template(Launched(None, *sides, v, shape, call.start, drop=call.dropout), chosen())  # type: ignore[arg-type]
 
 
 def is_interpreted() -> bool:
@@ -121,13 +126,28 @@ def is_interpreted() -> bool:
 
 
 def cost(call: Call) -> Cost:
-    """The cost of one forward pass: of the blocks that the mask lets through, where the host can tell."""
-    held = call.batch * call.heads * call.queries
+    """The cost of a call: of the blocks that the mask lets through, where the host can tell."""
+    held, rates = call.batch * call.heads * call.queries, "triton"
+    if costs.is_on_gpu(call) and refusal(call) is None:
+        rates = "triton's template" if _template(call).name == "triton" else rates
+        held += _kept(call) if costs.learns(call) else 0
     if call.xp.name != "torch" or not call.xp.known(call.q) or call.formula.mask is None:
-        return costs.cost("triton", call, held=held)
+        return costs.cost(rates, call, held=held)
     from .blocks import admitted_pairs
 
-    return costs.cost("triton", call, held=held, pairs=admitted_pairs(call))
+    return costs.cost(rates, call, held=held, pairs=admitted_pairs(call))
+
+
+def _kept(call: Call) -> int:
+    """How many numbers of four bytes dS of some heads takes on the way back, at the most."""
+    import torch
+
+    from .options import SHARE, chosen
+
+    room = chosen().memory
+    if room is None:
+        room = int(torch.cuda.get_device_properties(call.q.device).total_memory) // SHARE
+    return min(room, 2 * call.batch * call.heads * call.queries * call.keys) // 4
 
 
 def attend(call: Call) -> Steps:
