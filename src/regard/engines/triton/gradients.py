@@ -2,6 +2,7 @@
 
 dleft, dright, dv              two kernels: one holds rows, one holds keys; or one holds keys and keeps dS, one reads it
 rows, columns                  sums over keys and over rows, in the same kernels; of 1/‖q‖ and 1/‖k‖ from q·dq and k·dk
+δ                              found again from the sums of rows, where what is wanted would add up its roundings
 i − j                          sums of dS where it is kept; otherwise a third kernel
 (i, j)                         a third kernel, where a table is wanted that varies with both
 log₂ sink                      −δ · sink / Z · ln 2
