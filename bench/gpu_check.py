@@ -66,6 +66,8 @@ FORMULAS: dict[str, rg.Attention] = {
     "soft-cap": rg.Attention(score=30 * tanh(SCORE / 30)),
     "relative table": rg.Attention(score=SCORE + table("bias")[h, i - j + 5000]),
     "full table": rg.Attention(score=SCORE + table("whole")[h, i, j]),
+    "temperature": rg.Attention(score=SCORE * table("temper")[h], mask=causal),
+    "slopes of distance": rg.Attention(score=SCORE - table("temper")[h] * log(1 + abs(i - j))),
     "metric": rg.Attention(score=dot(table("M")) / rg.d),
     "window": rg.Attention(mask=window(100) & causal),
     "documents": rg.Attention(mask=documents("ids")),
@@ -84,6 +86,7 @@ def tables_of(attention: rg.Attention, shape: tuple[int, ...], make: Any) -> dic
     made = {
         "bias": lambda: make(heads, 10000), "whole": lambda: make(heads, max(queries, keys), keys),
         "M": lambda: make(width, width), "rest": lambda: make(heads), "pairs": lambda: make(7, 7),
+        "temper": lambda: make(heads),
         "ids": lambda: (torch.arange(max(queries, keys), device=DEVICE) // 60 % 7).expand(batch, -1).contiguous(),
         "marks": lambda: torch.arange(max(queries, keys), device=DEVICE) * 5 % 7,
         "seen": lambda: torch.rand(batch, 1, queries, keys, device=DEVICE) > 0.3,
