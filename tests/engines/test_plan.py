@@ -190,13 +190,15 @@ def test_what_is_read_from_a_mask_has_a_price() -> None:
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """What an engine would cost on a chip with 128 GiB: softmax of 16 heads of width 128."""
+    """What an engine would cost on a chip with 128 GiB: softmax of 16 heads."""
     monkeypatch.setattr(costs, "is_on_gpu", lambda _: True)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**37))
 
-    def cost(engine: Any, n: int, batch: int = 2, *, gradients: bool, template: str = "hopper") -> Any:
+    def cost(
+        engine: Any, n: int, batch: int = 2, *, gradients: bool, template: str = "hopper", width: int = 128
+    ) -> Any:
         monkeypatch.setattr(triton, "_template", lambda _: SimpleNamespace(name=template))
-        x = torch.zeros(1, dtype=torch.bfloat16, requires_grad=gradients).expand(batch, 16, n, 128)
+        x = torch.zeros(1, dtype=torch.bfloat16, requires_grad=gradients).expand(batch, 16, n, width)
         return engine.cost(prepare(rg.Attention(), x, x, x, tables={}))
 
     return cost
@@ -231,5 +233,6 @@ def test_what_is_kept_on_the_way_back_counts_as_memory(on_gpu: Callable[..., Any
     assert on_gpu(triton, 1024, gradients=False).bytes == rows * 1024
     assert on_gpu(triton, 1024, gradients=True).bytes == rows * 1024 + 2 * 2 * 16 * 1024**2  # all of dS
     assert on_gpu(triton, 65536, gradients=True).bytes == rows * 65536 + 2**31  # of some heads at a time
+    assert on_gpu(triton, 65536, gradients=True, width=64).bytes == rows * 65536  # there it is made twice
     with rg.fused(memory=0):
         assert on_gpu(triton, 65536, gradients=True).bytes == rows * 65536

@@ -139,7 +139,10 @@ def cost(call: Call) -> Cost:
 
 
 def _kept(call: Call) -> int:
-    """How many numbers of four bytes dS of some heads takes on the way back, at the most."""
+    """How many numbers of four bytes dS of some heads takes on the way back, at the most (templates/kept, hopper)."""
+    widest = call.width if call.v is None else max(call.width, int(call.v.shape[3]))
+    if str(call.dtype) == "torch.float32" or not 64 < widest <= 128:
+        return 0
     import torch
 
     from .options import SHARE, chosen
