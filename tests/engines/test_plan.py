@@ -190,9 +190,12 @@ def test_what_is_read_from_a_mask_has_a_price() -> None:
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """What an engine would cost on a chip with 128 GiB: softmax of 16 heads."""
+    """What an engine would cost on a Hopper chip with 128 GiB: softmax of 16 heads."""
+    from regard.engines.triton.templates import kept, launch
+
     monkeypatch.setattr(costs, "is_on_gpu", lambda _: True)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**37))
+    monkeypatch.setattr(launch, "has_descriptors", lambda _: True)
+    monkeypatch.setattr(kept, "usual_memory", lambda _: 2**31)
 
     def cost(
         engine: Any, n: int, batch: int = 2, *, gradients: bool, template: str = "hopper", width: int = 128
@@ -236,3 +239,14 @@ def test_what_is_kept_on_the_way_back_counts_as_memory(on_gpu: Callable[..., Any
     assert on_gpu(triton, 65536, gradients=True, width=64).bytes == rows * 65536  # there it is made twice
     with rg.fused(memory=0):
         assert on_gpu(triton, 65536, gradients=True).bytes == rows * 65536
+    with rg.fused(memory=2**20):  # said, Triton's template keeps it at every width
+        assert on_gpu(triton, 65536, gradients=True, width=64, template="triton").bytes == rows * 65536 + 2**20
+
+
+@needs_triton
+def test_a_template_that_is_refused_spoils_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "is_on_gpu", lambda _: True)
+    with rg.fused(template="hopper"):  # which no CPU has
+        assert CAUSAL.plan(Q, K, V, engine="dense").engine == "dense"
+        with pytest.raises(rg.EngineError, match="template: hopper cannot run this call"):
+            CAUSAL(Q, K, V, engine="triton")

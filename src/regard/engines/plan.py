@@ -196,7 +196,7 @@ def _key(call: Call, want: str) -> tuple[Any, ...]:
     arrays = [call.q, call.k, call.v, *call.tables.values()]
     sizes = tuple((tuple(x.shape), x.dtype) for x in arrays if x is not None)
     kind = (call.xp.name, call.xp.device(call.q), call.from_lists, call.dropout is None, call.first)
-    return (call.formula, want, kind, sizes, sdpa.circumstances(call), triton.circumstances())
+    return (call.formula, want, kind, sizes, sdpa.circumstances(call), triton.circumstances(call))
 
 
 def _preference(call: Call, name: str, taken: str, engine: str) -> str:

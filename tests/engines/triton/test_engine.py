@@ -16,7 +16,7 @@ import regard as rg
 from agreement import CALL, TROUBLE
 from fused import DEVICE, INTERPRETED, agrees, needs_triton, tensors
 from regard import causal, dot, h, i, j, relu, share, sigmoid, sqrt, table, tanh, zoo
-from regard.engines import costs, plan
+from regard.engines import costs
 from regard.engines import triton as fused_engine
 from regard.engines.triton import functions
 from regard.engines.triton.choice import _is_even
@@ -257,8 +257,7 @@ def test_auto_takes_it_on_a_chip_and_leaves_it_gradients_that_need_atomics(monke
     """Of what PyTorch's own kernel cannot run; the chip is pretended, and nothing is computed."""
     monkeypatch.setattr(fused_engine, "is_interpreted", lambda: False)
     monkeypatch.setattr(fused_engine, "_kind", lambda _call: None)
-    monkeypatch.setattr(costs, "rates", lambda name, _call: costs.ON_GPU[name])
-    monkeypatch.setattr(plan, "rates", lambda name, _call: costs.ON_GPU[name])
+    monkeypatch.setattr(costs, "is_on_gpu", lambda _: True)
     x = tensors(random(1, 2, 19, 8))
     assert rg.Attention(score=9 * tanh(dot)).plan(x, x, x).engine == "triton"
     placed = rg.Attention(score=dot + table("pairs")[table("ids")[i], table("ids")[j]])

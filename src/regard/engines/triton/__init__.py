@@ -16,7 +16,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ...algebra.errors import CallError
+from ...algebra.errors import CallError, EngineError
 from ...algebra.nodes import J
 from .. import costs
 from ..call import Call
@@ -91,11 +91,12 @@ def reserve(call: Call) -> str | None:
     return None if table is None else f"the gradient of {table} needs atomic additions: see regard.fused"
 
 
-def circumstances() -> tuple[Any, ...]:
-    """What `reserve` looks at beside the call."""
+def circumstances(call: Call) -> tuple[Any, ...]:
+    """What `reserve` and `cost` look at beside formula, library, shapes, dtypes, device, dropout and gradients."""
     from .options import chosen
 
-    return chosen(), is_interpreted()
+    arrays = [x for x in (call.q, call.k, call.v) if x is not None] if costs.is_on_gpu(call) else []
+    return chosen(), is_interpreted(), *((x.stride(), x.data_ptr() % 16) for x in arrays)
 
 
 def notes(call: Call) -> tuple[str, ...]:
@@ -128,9 +129,10 @@ def is_interpreted() -> bool:
 def cost(call: Call) -> Cost:
     """The cost of a call: of the blocks that the mask lets through, where the host can tell."""
     held, rates = call.batch * call.heads * call.queries, "triton"
-    if costs.is_on_gpu(call) and refusal(call) is None:
-        rates = "triton's template" if _template(call).name == "triton" else rates
-        held += _kept(call) if costs.learns(call) else 0
+    if costs.is_on_gpu(call) and call.xp.known(call.q) and refusal(call) is None:
+        name = _likely(call)
+        rates = "triton's template" if name == "triton" else rates
+        held += _kept(call, name) if costs.learns(call) else 0
     if call.xp.name != "torch" or not call.xp.known(call.q) or call.formula.mask is None:
         return costs.cost(rates, call, held=held)
     from .blocks import admitted_pairs
@@ -138,18 +140,26 @@ def cost(call: Call) -> Cost:
     return costs.cost(rates, call, held=held, pairs=admitted_pairs(call))
 
 
-def _kept(call: Call) -> int:
-    """How many numbers of four bytes dS of some heads takes on the way back, at the most (templates/kept, hopper)."""
+def _likely(call: Call) -> str:
+    """The name of a call's template; of one that was asked for and is refused, the one that would run without."""
+    try:
+        return str(_template(call).name)
+    except EngineError:
+        return "triton"
+
+
+def _kept(call: Call, template: str) -> int:
+    """How many numbers of four bytes dS of some heads takes on the way back, at the most: `kept.way`, `hopper.five`."""
+    from .options import chosen
+    from .templates.kept import usual_memory
+    from .templates.launch import has_descriptors
+
     widest = call.width if call.v is None else max(call.width, int(call.v.shape[3]))
-    if str(call.dtype) == "torch.float32" or not 64 < widest <= 128:
+    usual, room = 64 < widest <= 128 and has_descriptors(call.q.device), chosen().memory
+    is_kept = usual if room is None else room > 0 and (usual or template == "triton")
+    if not is_kept or str(call.dtype) == "torch.float32":
         return 0
-    import torch
-
-    from .options import SHARE, chosen
-
-    room = chosen().memory
-    if room is None:
-        room = int(torch.cuda.get_device_properties(call.q.device).total_memory) // SHARE
+    room = usual_memory(call.q.device) if room is None else room
     return min(room, 2 * call.batch * call.heads * call.queries * call.keys) // 4
 
 

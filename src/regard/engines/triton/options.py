@@ -11,7 +11,6 @@ from typing import Any
 from ...algebra.errors import CallError
 
 TEMPLATES = ("hopper", "triton")
-SHARE = 64  # of the chip's memory, one part may hold dS on the way back, where nothing is said
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import torch
 import triton
 import triton.language as tl
 
-from ..options import SHARE
 from ..starting import start
 from ..tilings import Tiling
 from . import launch
@@ -27,6 +26,7 @@ from .bands import sum_bands
 from .common import INTERPRETED, block_at, blocks, extended, plus, program, put, spoilt, tile
 
 SIZE = 64  # rows, and keys, of a block
+SHARE = 64  # of the chip's memory, one part may hold G
 
 # -- the kernel ------------------------------------------------------------------------------------------------
 
