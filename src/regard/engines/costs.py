@@ -5,9 +5,9 @@
                                                                                             busy: the longer one counts
 
 A call whose arrays ask for gradients counts on a GPU with its way back. The three rates of each engine were fitted by
-bench/costs.py to float32 on two cores of a server, those of a GPU to bfloat16 on an H200, each call awaited. `look`, the
-way back and Triton's own template were not: they are set by hand. float64 takes twice as long. All are there to compare
-engines on one machine, and to tell a second from an hour.
+bench/costs.py to float32 on two cores of a server, those of a GPU to bfloat16 on an H200, each call awaited. `look`,
+the way back and Triton's own template were not: they are set by hand. float64 takes twice as long. All are there to
+compare engines on one machine, and to tell a second from an hour.
 """
 
 from __future__ import annotations
