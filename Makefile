@@ -48,7 +48,7 @@ slow: .venv/regard-dev
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow $(ARGS)
 
 newest: .venv/triton-newest
-	@PYTHONPATH=$< $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(ARGS) tests/engines/triton
+	@PYTHONPATH=$(CURDIR)/$< $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(ARGS) tests/engines/triton
 
 lint: .venv/regard-dev
 	@$(BIN)/ruff check

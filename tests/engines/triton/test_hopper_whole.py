@@ -85,14 +85,15 @@ def test_float16_does_not_have_to_hold_the_weights(size: str) -> None:
     torch.testing.assert_close(z.double(), total, atol=0, rtol=1e-5)
 
 
-@pytest.mark.parametrize("weight", ["share(1 / (1 + s ** 2))", "each(s)"])
+@pytest.mark.parametrize("weight", ["share(1 / (1 + s ** 2))", "each(s)", "softmax"])
 def test_slopes_have_a_place_in_float16(weight: str) -> None:
-    """6 p⁵ / d⁶, of products p near √d: what stands before p⁵ is some 10⁻¹⁰, and p⁵ is up to 10⁷."""
+    """6 p⁵ / d⁶, of products p near √d: what stands before p⁵ is some 10⁻¹⁰, and p⁵ is up to 10⁷; 3 p² / d³."""
     attention = rg.parse(f"{weight}((dot / d) ** 3, mask=(j <= i) & (i - j < 100))")
     assert isinstance(attention, rg.Attention)
     with whole() as ran:
         q, k, v, dy = arrays(2, 4, 2, 70, 200, 64, 16)
-        agrees(attention, q, k, v, 100 * dy, dtype=torch.float16)
+        size = 3 if weight == "softmax" else 1  # 3 p² / d³
+        agrees(attention, size * q, size * k, v, 200 * dy, dtype=torch.float16)
     assert {FORWARD, KEYS} <= set(ran)
 
 

@@ -147,7 +147,7 @@ def test_heads_at_once_are_whole_groups_in_parts_of_about_one_size() -> None:
 
 
 def test_a_way_needs_square_blocks() -> None:
-    formula = SimpleNamespace(PRODUCTS=1, ROW_PULLS=0)
+    formula = SimpleNamespace(PRODUCTS=1)
     call: Any = SimpleNamespace(formula=formula, v=torch.empty(1, 1, 64, 128, dtype=torch.bfloat16))
     assert kept.way(call, Tiling(64, 64), 1) is not None
     assert kept.way(call, Tiling(32, 64), 1) is None

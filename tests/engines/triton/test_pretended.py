@@ -69,7 +69,7 @@ CASES = {
         "90",
         "bfloat16",
         {},
-        ['softmax(dot(table("M")) + minimum(dot, 2), mask=j <= i)'],
+        [THREE],
         TRITON | {"part"},
         GLUON,
         64,

@@ -163,6 +163,23 @@ def test_numbers_and_vectors_are_multiplied_before_they_meet_pairs():
     assert "column0 * product0" in made
 
 
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("softmax(dot / sqrt(d))", True),
+        ("softmax(30 * tanh(dot / sqrt(d) / 30))", True),
+        ("each(relu(s) / n)(dot / sqrt(d))", True),  # 1 / n alone may be too small for float16
+        ("share(relu(s) ** 2)(dot / sqrt(d))", True),
+        ("softmax((dot / d) ** 3)", False),
+        ("share(1 / (1 + s ** 2))((dot / d) ** 3)", False),
+    ],
+)
+def test_what_grows_faster_than_its_product_has_its_scale_in_float16(text: str, waits: bool) -> None:
+    for narrow in (False, True):
+        (pull,) = written(program(rg.parse(text), True), narrow=narrow).pulls["products"]
+        assert (pull.scale != 1) == (waits or not narrow)
+
+
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("where", "minimum", "maximum")])
 def test_every_function_that_is_called_is_written_too(name, exact):

@@ -137,7 +137,8 @@ Settle = Callable[[Any], None]  # of the sums of rows: `launch.balance`
 def pull(the: Pass, stats: Any | None, dy: Any, settle: Settle) -> launch.Gradients:
     """The gradients of both sides of each product and of v, and the sums for vectors of rows and of columns.
 
-    Where rows have sums, dS is made once for them and dleft, and again for dright and dv; otherwise once, and kept.
+    Where rows have sums, dS is made once for them and dleft, and again for dright and dv; otherwise once, where it can
+    be kept.
     """
     is_hopper = template(the.launched(TRITON), the.options, back=True).name == "hopper"
     way = _Hopper(the, stats, dy) if is_hopper else _Triton(the, stats, dy)

@@ -22,7 +22,7 @@ from .blocks import Lists, both_lists, lists
 from .data import packed
 from .functions import TRITON, jitted
 from .options import Options
-from .program import MADE, Program, Pull, program
+from .program import Program, Pull, program
 from .source import SINK, Wanted, Written, is_plain, written
 from .templates import launch
 from .templates.common import INTERPRETED, Constants
@@ -92,7 +92,9 @@ class Pass:
         exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
         vectors = tuple(s for s in self.made.vectors if s in self.wanted and s not in self.stretching)
-        wanted = Wanted(vectors, reads, bool(reads) or any(gathers(self.made, symbol) for symbol in vectors))
+        named = frozenset(name for name in self.wanted if isinstance(name, str))
+        nodes = (*(self.made.vectors[symbol][1] for symbol in vectors), *reads)
+        wanted = Wanted(vectors, reads, any(gathers(node, named) for node in nodes))
         return written(self.made, whole, wanted, exact, self._covering, self.v.dtype == torch.float16)
 
     @cached_property
@@ -221,11 +223,10 @@ def marks_of(made: Program) -> tuple[Read, ...]:
 
 
 @lru_cache(maxsize=1024)
-def gathers(made: Program, symbol: Any) -> bool:
-    """Whether many keys of a row read one number of a table in a vector, so that its gradient is a sum over them."""
-    reads = (part for part in walk(made.vectors[symbol][1]) if isinstance(part, Read))
-    return any(all(J in (index - J).free_symbols & (index + J).free_symbols for index in read.indices)
-               for read in reads if not read.table.startswith(MADE))  # fmt: skip
+def gathers(node: Any, wanted: frozenset[str]) -> bool:
+    """Whether many keys of a row read one number of a wanted table, so that its gradient is a sum over them."""
+    reads = (part for part in walk(node) if isinstance(part, Read) and part.table in wanted)
+    return any(all(J in (index - J).free_symbols & (index + J).free_symbols for index in r.indices) for r in reads)
 
 
 @lru_cache(maxsize=1024)

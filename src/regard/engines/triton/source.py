@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,10 @@ from typing import Any
 
 import sympy
 
+from ...algebra.calculus import derivative
 from ...algebra.fold import fold
 from ...algebra.formula import Formula
+from ...algebra.intervals import Intervals
 from ...algebra.laws import Kind
 from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, IsZero, J, Pair, Read, symbols
 from ..vectors import is_constant
@@ -102,7 +105,8 @@ def written(
     integer_tables: those that hold integers in this call
     exact:          no approximate functions
     covering:       tables with a place for each b, h, i and j of this call
-    narrow:         pulls are rounded to float16, whose largest number is 65504: no small factor waits for the end
+    narrow:         pulls are rounded to float16, whose largest number is 65504: where they grow faster than their
+                    product, the numbers before them, which may be as small, do not wait for the end
     """
     return _Module(made, integer_tables, wanted, exact, covering, narrow).written()
 
@@ -217,9 +221,8 @@ class _Module:
         return self._function("weight", "x, shift, product, known, at", note, value, self._terms())
 
     def _block(self, node: Any) -> str:
-        """The text of a node that varies with pairs, also where it is one number for all."""
-        text = self.writer.write(node)
-        return f"{text} + (i + j) * 0.0" if node.is_Number else text
+        """The text of a node for every pair, also where it is one number for all."""
+        return self._spread(node) if node.is_Number else self.writer.write(node)
 
     def _psi(self) -> Any:
         if self.made.is_softmax_like:
@@ -262,9 +265,10 @@ class _Module:
         every = {name: [made.pull(leaf) for leaf in found[name]] for name in PULLS}
         zero = {name: [Pull(leaf, sympy.S.One, sympy.S.Zero) for leaf in found[name]] for name in PULLS}
         made_pulls = {n: tuple(p or z for p, z in zip(every[n], zero[n], strict=True)) for n in PULLS}
-        scaled = ["offsets", "tables"]  # their sums run over batch and heads, which a scale may tell apart
-        for name in [*scaled, *(["products"] if narrow and not made.is_softmax_like else [])]:
-            made_pulls[name] = tuple(Pull(p.leaf, sympy.S.One, p.scale * p.block) for p in made_pulls[name])
+        for name in ("offsets", "tables"):  # their sums run over batch and heads, which a scale may tell apart
+            made_pulls[name] = tuple(map(_taken_in, made_pulls[name]))
+        if narrow:
+            made_pulls["products"] = tuple(_taken_in(p) if _is_steep(made, p) else p for p in made_pulls["products"])
         return made_pulls
 
     def _scales(self) -> str:
@@ -396,6 +400,19 @@ def _reads(node: Any) -> Iterator[Read]:
     else:
         for part in node.args:
             yield from _reads(part)
+
+
+def _taken_in(pull: Pull) -> Pull:
+    """The same with its scale in what is computed for every pair."""
+    return Pull(pull.leaf, sympy.S.One, pull.scale * pull.block)
+
+
+def _is_steep(made: Program, pull: Pull) -> bool:
+    """Whether ∂ψ may grow faster than a straight line in its product."""
+    powers = dict.fromkeys((PSI, *map(psi, range(len(made.terms)))), (0, 1))
+    known = Intervals(powers | dict.fromkeys(made.vectors, (-1, 1)), lambda _name, _indices: (-1, 1))
+    low, high = fold(derivative(pull.block, pull.leaf), known)
+    return not (math.isfinite(low) and math.isfinite(high))
 
 
 def _value(place: int, term: Any) -> Any:

@@ -112,7 +112,7 @@ def balance(stats, sums, total, dtotal, data, sizes, F: tl.constexpr, S: tl.cons
         row = F.rows(data, head, b, h, r[:, None], inside[:, None])
         sink = tl.reshape(full(F.sink((head, row, (0.0,), data)), [S.ROWS, 1]), [S.ROWS])
         share = tl.where(scale == float("inf"), 0.0, tl.exp2(sink - scale)) if F.EXPONENTIAL else sink * scale
-        found -= delta * share
+        found -= delta * share  # whose 2^(−rest) is a rounding of a rounding
     tl.store(line + padded, delta + found, mask=inside)
     if not F.EXPONENTIAL:
         found = found * scale
