@@ -119,6 +119,18 @@ FORMULAS["biases"] = FORMULAS["sigmoid"] | {
 }
 
 
+@gluon.jit
+def pull_balanced(g, x, shift, product, known, at):
+    """Of a temperature: g ∂ψ, g ψ, ∂ψ."""
+    pull, power = pull_power(g, x, shift, product, known, at)[0], pull_power(1.0, x, shift, product, known, at)[0]
+    return (pull * product[0], pull, power * product[0])
+
+
+COMPILED = FORMULAS | {  # and not run
+    f"{name} balanced": FORMULAS[name] | {"pull_rows": pull_balanced, "ROW_PULLS": 3} for name in ("softmax", "causal")
+}
+
+
 def case(kernel, formula, width, wide=None, dtype="bf16", one_scale=True, **changes):
     """A kernel of the backward pass, for a formula and widths of keys and values."""
     from dataclasses import replace
@@ -131,7 +143,7 @@ def case(kernel, formula, width, wide=None, dtype="bf16", one_scale=True, **chan
     from regard.engines.triton.hopper.tilings import Traits
     from regard.engines.triton.templates.common import Constants
 
-    flags, wide = FORMULAS[formula], wide or width
+    flags, wide = COMPILED[formula], wide or width
     traits = Traits(flags["EXPONENTIAL"], flags["HAS_MASK"], **forth.LOADS.get(formula, {}))
     same = {"stats": "*fp32", "sums": "*fp32", "start": "*i64", "data": DATA, "lists": forth.LISTS, "order": "*i32"}
     same |= {"sizes": ("i32",) * 6, "launch": ("i32",) * 6, "slants": descriptor(dtype, 64, 64)}

@@ -330,6 +330,7 @@ def test_sums_of_rows_and_of_columns():
 
 CASES = (
     "rows softmax 64,rows softmax 128,rows causal 128,rows soft-cap 128,rows relu 64,"
+    "rows softmax balanced 64,rows softmax balanced 128,rows causal balanced 128,"
     "keys softmax 64,keys softmax 128,keys softmax 128 behind=True in_turn=True,keys causal 128,keys sigmoid 128,"
     "keys alibi 64,"
     "keys softmax 128 behind=True kept=True,keys causal 128 behind=True kept=True"

@@ -220,7 +220,10 @@ def advance(
     slanted, w = warpgroup_mma_wait(1, deps=(slanted, w))  # the pulls find w made already
     ds, added = pulled(slanted, x, scores, added, here, known, at, admitted, keys, DEEP, MASKED, F)
     await_block(values, count, S.STAGES)  # the same for dS and dQ
-    dq = warpgroup_mma_wait(0, deps=(summed,))
+    if F.ROW_PULLS > 0:  # dS is whole before dQ is awaited: else, under a mask, every product is awaited by itself
+        dq, ds = warpgroup_mma_wait(0, deps=(summed, ds))
+    else:
+        dq = warpgroup_mma_wait(0, deps=(summed,))
     release_block(values, count, S.STAGES)
     release_block(keys, count - 1, S.STAGES)
     return dq, ds, added
