@@ -220,7 +220,7 @@ def advance(
     slanted, w = warpgroup_mma_wait(1, deps=(slanted, w))  # the pulls find w made already
     ds, added = pulled(slanted, x, scores, added, here, known, at, admitted, keys, DEEP, MASKED, F)
     await_block(values, count, S.STAGES)  # the same for dS and dQ
-    if F.ROW_PULLS > 0:  # dS is whole before dQ is awaited: else, under a mask, every product is awaited by itself
+    if F.ROW_PULLS > 0:  # dS is whole before dQ is awaited: else, under a mask, every product may be awaited by itself
         dq, ds = warpgroup_mma_wait(0, deps=(summed, ds))
     else:
         dq = warpgroup_mma_wait(0, deps=(summed,))
