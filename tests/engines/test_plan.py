@@ -250,3 +250,12 @@ def test_a_template_that_is_refused_spoils_no_plan(monkeypatch: pytest.MonkeyPat
         assert CAUSAL.plan(Q, K, V, engine="dense").engine == "dense"
         with pytest.raises(rg.EngineError, match="template: hopper cannot run this call"):
             CAUSAL(Q, K, V, engine="triton")
+
+
+def test_where_arrays_lie_is_part_of_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The template, and with it the time, depends on whether vectors begin at multiples of 16 bytes."""
+    monkeypatch.setattr(costs, "is_on_gpu", lambda _: True)
+    room = torch.zeros(2, 3, 11, 9)
+    near, odd, far = room[..., :8].contiguous(), room[..., 1:], room.flatten()[1 : 1 + 2 * 3 * 11 * 8].view(2, 3, 11, 8)
+    keys = {triton.circumstances(prepare(rg.Attention(), x, near, near, tables={})) for x in (near, odd, far)}
+    assert len(keys) == 3
