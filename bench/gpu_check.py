@@ -65,6 +65,7 @@ FORMULAS: dict[str, rg.Attention] = {
     "cosine": rg.Attention(score=8 * cosine),
     "soft-cap": rg.Attention(score=30 * tanh(SCORE / 30)),
     "relative table": rg.Attention(score=SCORE + table("bias")[h, i - j + 5000]),
+    "climb": rg.Attention(score=SCORE + table("climb")[h, j]),  # far above a row's first block
     "full table": rg.Attention(score=SCORE + table("whole")[h, i, j]),
     "temperature": rg.Attention(score=SCORE * table("temper")[h], mask=causal),
     "slopes of distance": rg.Attention(score=SCORE - table("temper")[h] * log(1 + abs(i - j))),
@@ -87,6 +88,7 @@ def tables_of(attention: rg.Attention, shape: tuple[int, ...], make: Any) -> dic
         "bias": lambda: make(heads, 10000), "whole": lambda: make(heads, max(queries, keys), keys),
         "M": lambda: make(width, width), "rest": lambda: make(heads), "pairs": lambda: make(7, 7),
         "temper": lambda: make(heads),
+        "climb": lambda: (torch.arange(keys) * 3 // keys * torch.tensor([[20.0], [200.0]] * (heads // 2))).to(DEVICE),
         "ids": lambda: (torch.arange(max(queries, keys), device=DEVICE) // 60 % 7).expand(batch, -1).contiguous(),
         "marks": lambda: torch.arange(max(queries, keys), device=DEVICE) * 5 % 7,
         "seen": lambda: torch.rand(batch, 1, queries, keys, device=DEVICE) > 0.3,
@@ -103,9 +105,7 @@ def results(attention: rg.Attention, arrays: Any, tables: Any, engine: str, star
     return {"y": y.detach(), **dict(zip(("dq", "dk", "dv", *real), found, strict=True))}
 
 
-def made(
-    case: Case, layout: str = "heads first", groups: int = 2, batch: int = 2
-) -> tuple[list[Any], dict[str, Any], int | None]:
+def made(case: Case, groups: int = 2, batch: int = 2) -> tuple[list[Any], dict[str, Any], int | None]:
     """q, k, v and dy, tables and start of a case, drawn afresh."""
     (queries, keys), (width, values) = case.lengths, case.widths
     heads = 2 * groups
@@ -115,7 +115,7 @@ def made(
         return torch.randn(shape, generator=generator, device=DEVICE)
 
     shapes = [(heads, queries, width), (groups, keys, width), (groups, keys, values), (heads, queries, values)]
-    arrays = [laid(draw(batch, *shape).to(case.dtype), layout) for shape in shapes]
+    arrays = [laid(draw(batch, *shape).to(case.dtype), case.layout) for shape in shapes]
     tables = tables_of(case.attention, (batch, heads, queries, keys, width), draw)
     return arrays, tables, 0 if queries > keys else None
 
@@ -138,7 +138,7 @@ def check(case: Case) -> str | None:
         return EXTRAS[case.extra](case)
     few = 1 if max(case.lengths) > 2048 else 2
     try:
-        return compared(case, *made(case, case.layout, groups=few, batch=few))
+        return compared(case, *made(case, groups=few, batch=few))
     finally:
         if not INTERPRETED:
             torch.cuda.empty_cache()
@@ -245,7 +245,7 @@ def unread(case: Case) -> str | None:
         wanted = results(attention, arrays, tables, "triton", start)
         for x in arrays[1:3]:
             x[:, :, last:] = float("nan")
-        return _differing(results(attention, arrays, tables, "triton", start), wanted)
+        return _differing(results(attention, arrays, tables, "triton", start), wanted, 1e-2)
 
 
 EXTRAS = {"graph": graphed, "compiled": compiled, "twice": repeated, "unwaited": unwaited, "parted": parted}
@@ -289,6 +289,8 @@ def cases(quick: bool) -> Iterator[Case]:
         for name, extra in itertools.product((*few, "documents", "sink", "cosine"), EXTRAS):
             if (name, extra) != ("cosine", "unread"):  # the length of NaN is NaN, and so is its gradient
                 yield Case(name, half, None, (700, 700), widths[1], extra=extra)
+        for name, width in itertools.product(few, (widths[1], (40, 44))):  # 88 bytes: y has room between vectors
+            yield Case(name, half, None, (700, 700), width, "sequence first", "compiled")
         for name in (*few, "documents", "cosine"):  # a few queries: decoding
             yield Case(name, half, None, (5, 3001), widths[1])
     for pair, name in itertools.product(widths[2:], few):

@@ -142,6 +142,7 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
     match kernel:
         case "forward":
             for in_turn, columns, stages, parts in itertools.product(switch, (128, 64), (2, 3), groups):
+                yield HopperTiling(columns, stages, parts, in_turn, persistent=True, own_out=True, linked=True)
                 yield HopperTiling(columns, stages, parts, in_turn, persistent=True, own_out=True)
                 yield HopperTiling(columns, stages, parts, in_turn)
         case "rows":
@@ -154,10 +155,10 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
             for behind, in_turn, stages, gather in itertools.product((True, False), switch, (3, 2), GATHERED):
                 yield BackwardTiling(64, stages, in_turn=in_turn, behind=behind, kept=True), gather
         case "triton":
-            for size, stages in itertools.product((64, 128), (3, 2)):  # of 64 × 64, a multiprocessor runs two
+            for size, stages in itertools.product((128, 64), (3, 2)):
                 yield Tiling(size, size, size // 16, stages)
-            for rows, columns, warps, stages in ((128, 64, 8, 3), (128, 64, 8, 2), (64, 128, 4, 2), (128, 64, 4, 2)):
-                yield Tiling(rows, columns, warps, stages)
+            for rows, columns, stages in ((128, 64, 4), (128, 64, 3), (64, 128, 2), (64, 64, 4)):
+                yield Tiling(rows, columns, rows // 16, stages)
         case "triton both":
             for rows, stages in itertools.product((128, 256), (3, 4)):
                 yield Tiling(64, 64, 4, 2), Tiling(rows, 64, rows // 32, stages)

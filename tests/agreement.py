@@ -46,7 +46,7 @@ TROUBLE += [
     rg.Attention(score=rg.relu(dot) ** (rg.h + 1)),
     rg.Attention(score=rg.relu(dot / (2 * (1 + rg.sqdist))), mask=dot / (2 * (j + 1)) >= -1),
     rg.Attention(weight=rg.share(where(s > 0, exp(s + rg.table("line")[i]), exp(s)))),
-    rg.Attention(weight=rg.share(lambda s: (exp(s) - 1) ** 2), score=dot / 1e6 + 1e-6),
+    rg.Attention(weight=rg.share(lambda s: (exp(s) - 1) ** 2), score=dot / 1e3 + 1e-3),
     rg.Attention(weight=rg.share(lambda s: exp(s) / (1 + exp(s))), score=2000 * dot),
     rg.Attention(weight=rg.share(exp, sink=rg.table("line")[0] * 0 + rg.relu(-(rg.table("scale") ** 2)) * exp(900))),
     rg.Attention(weight=rg.share(exp, sink=where(rg.h > 2, 1, 2)), mask=j < i),

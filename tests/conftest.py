@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,11 @@ def dies_of_bfloat16() -> bool:
 
 if not IN_WORKER and "ONEDNN_MAX_CPU_ISA" not in os.environ and dies_of_bfloat16():
     os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"
+
+# -- signals ---------------------------------------------------------------------------------------------------
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell; what tests start would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # -- shapes ----------------------------------------------------------------------------------------------------
 

@@ -217,17 +217,21 @@ def _same(x: Any, *_: Any, **__: Any) -> Any:
     return x
 
 
-class Kernel:
-    """A function that is launched: kernel[grid](…) takes what the host gives, a plain call what these words know."""
+class Jitted:
+    """A jitted function: jitted[grid](…) takes what the host gives, a plain call what these words know."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
-    def __call__(self, *arguments: Any) -> None:
-        self.function(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
 
     def __getitem__(self, grid: tuple[int, ...]) -> Any:
-        return lambda *arguments, **_: run(self, grid[0], *map(_handed, arguments))
+        return lambda *arguments, **_: run(self.program, grid[0], *map(_handed, arguments))
+
+    def program(self, *arguments: Any) -> None:
+        """One program of those that were launched."""
+        self.function(*arguments)
 
 
 def _handed(x: Any) -> Any:
@@ -242,10 +246,6 @@ def _handed(x: Any) -> Any:
 
 def _known(value: Any) -> Any:
     return getattr(value, "value", value)
-
-
-def _jit(function: Any = None, **_: Any) -> Any:
-    return function if callable(function) else Kernel
 
 
 ASSEMBLY = {
@@ -318,7 +318,7 @@ def _modules() -> dict[str, types.ModuleType]:
     }
     copies = {"async_load": load_tile, "async_store": store_tile, "store_wait": wait_stores}
     language = _module("language", words)
-    gluon = _module("gluon", {"jit": _jit, "constexpr_function": _same, "language": language})
+    gluon = _module("gluon", {"jit": Jitted, "constexpr_function": _same, "language": language})
     hopper = {
         "mbarrier": _module("mbarrier", barriers), "tma": _module("tma", copies), "fence_async_shared": lambda: None,
         "warpgroup_mma": multiply, "warpgroup_mma_wait": wait_products,
@@ -398,7 +398,7 @@ def whole(processors: int = 3) -> Iterator[list[str]]:
             mock.patch.object(kept, "usual_memory", return_value=2**30),
             mock.patch.object(launch, "_chip", return_value=None),
             mock.patch.object(launch, "_processors", return_value=processors),
-            mock.patch.object(Kernel, "__call__", _told(Kernel.__call__, ran)),
+            mock.patch.object(Jitted, "program", _told(Jitted.program, ran)),
         ):
             yield ran
 
@@ -419,7 +419,7 @@ def _afresh() -> Iterator[None]:
 
 
 def _told(call: Any, ran: list[str]) -> Any:
-    def told(self: Kernel, *arguments: Any) -> None:
+    def told(self: Jitted, *arguments: Any) -> None:
         ran.append(self.function.__name__)
         call(self, *arguments)
 

@@ -55,6 +55,11 @@ def causal(product, known, at):
 
 
 @gluon.jit
+def in_window(product, known, at):
+    return (at[2] >= at[3]) & (at[2] - 59 <= at[3])
+
+
+@gluon.jit
 def slopes(data, b, h):
     return (tl.load(data[0] + h),)
 
@@ -162,6 +167,7 @@ EACH = {"EXPONENTIAL": False, "SHARED": False, "COVERED": False}
 FORMULAS = {
     "softmax": SOFTMAX,
     "causal": SOFTMAX | MASKED,
+    "window": SOFTMAX | MASKED | {"admitted": in_window},
     "bounded": SOFTMAX | {"BOUNDED": True},
     "causal and bounded": SOFTMAX | MASKED | {"BOUNDED": True},
     "sink": SOFTMAX | MASKED | {"heads": slopes, "HAS_SINK": True},
@@ -178,7 +184,7 @@ FORMULAS = {
 }
 
 
-UNEVEN = ("causal", "causal and bounded", "scaled relu", "sink", "alibi", "causal column table")
+UNEVEN = ("causal", "causal and bounded", "scaled relu", "sink", "alibi", "documents", "causal column table")
 LOADS = {name: {"uses_j": True, "columns": True} for name in ("column table", "causal column table")}
 LOADS |= {"alibi": {"uses_j": True}, "documents": {"uses_j": True}, "relative": {"pairs": True, "uses_j": True}}
 
@@ -224,4 +230,6 @@ def cases():
     found |= {f"{formula} 256": case(formula, 256) for formula in ("softmax", "causal", "alibi", "relu")}
     found |= {"softmax 64 128": case("softmax", 64, 128), "softmax 128 64": case("softmax", 128, 64)}
     found |= {"softmax f16": case("softmax", 128, dtype="fp16"), "causal in turn": case("causal", 128, in_turn=True)}
+    found |= {"softmax linked": case("softmax", 128, linked=True), "window alone": case("window", 128, linked=False)}
+    found |= {"window 64 linked": case("window", 64, linked=True)}
     return found

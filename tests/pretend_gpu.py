@@ -2,15 +2,17 @@
 
     python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 256 "softmax(dot / sqrt(d))" …
 
-prints, for each formula, the kernels that were compiled with their bytes of shared memory, and those of which the
-assembler awaits every product at once, or the error. What stands behind the dtype are the choices of regard.fused, the
-width of vectors and how many there are. Numbers are never looked at. In a process of its own, because triton must not
-be interpreted here.
+prints, for each formula, the kernels that were compiled with their bytes of shared memory, those of which the assembler
+awaits every product at once, how often each asks something of a whole tile, and those where the assembler has answered
+that by itself, or the error. What stands behind the
+dtype are the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked at. In a
+process of its own, because triton must not be interpreted here.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
+from triton.compiler import CompiledKernel
 from triton.runtime import driver, jit
 
 import regard as rg
@@ -49,19 +52,8 @@ class Pretended:
 
 
 def pretend(chip: int) -> None:
-    """From here on, kernels are compiled in place of being launched."""
+    """From here on, the host's side believes in a chip."""
     driver.set_active(Pretended(chip))
-    run = jit.JITFunction.run
-
-    def compiled(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-        made = run(self, *arguments, grid=grid, warmup=True, **options)
-        made = made.result() if hasattr(made, "result") else made
-        sums = [line.split(",")[2].split()[0] for line in made.asm.get("ttir", "").splitlines() if " tt.dot " in line]
-        waits = waits_at_once(made.asm["ptx"])
-        COMPILED.append({"kernel": self.fn.__name__, "shared": made.metadata.shared, "sums": sums, "waits": waits})
-        return made
-
-    jit.JITFunction.run = compiled
     torch.cuda.get_device_capability = lambda *_: (chip // 10, chip % 10)
     torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(multi_processor_count=132, total_memory=2**37)
     from regard.engines import triton as engine
@@ -71,6 +63,23 @@ def pretend(chip: int) -> None:
     engine.is_interpreted = lambda: True  # arrays lie on the CPU here
     launch.has_descriptors = lambda _: chip >= 90
     hopper._chip = lambda _: None if chip == 90 else "another chip"
+
+
+def only_compile() -> None:
+    """From here on, kernels are compiled in place of being launched."""
+    run = jit.JITFunction.run
+
+    def compiled(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        made = run(self, *arguments, grid=grid, warmup=True, **options)
+        made = made.result() if hasattr(made, "result") else made
+        sums = [line.split(",")[2].split()[0] for line in made.asm.get("ttir", "").splitlines() if " tt.dot " in line]
+        waits = waits_at_once(made.asm["ptx"])
+        told = {"kernel": self.fn.__name__, "shared": made.metadata.shared, "sums": sums, "waits": waits}
+        COMPILED.append({**told, **questions(made.asm["cubin"])})
+        return made
+
+    jit.JITFunction.run = compiled
+    CompiledKernel.__getitem__ = lambda *_: lambda *_: None
 
 
 def waits_at_once(code: str) -> bool:
@@ -83,6 +92,16 @@ def waits_at_once(code: str) -> bool:
         command = [assembler, "-v", "--gpu-name=sm_90a", "kernel.ptx", "-o", "kernel.cubin"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return "instructions are serialized" in done.stderr
+
+
+def questions(binary: bytes) -> dict[str, Any]:
+    """How often something is asked of all numbers of a tile, and whether a constant stands for them: it is answered."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "kernel.cubin").write_bytes(binary)
+        command = [triton.knobs.nvidia.cuobjdump.path, "-sass", "kernel.cubin"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    asked = re.findall(r"\bREDUX\S* \w+, (\w+)", done.stdout)
+    return {"asked": len(asked), "answered": bool({"RZ", "URZ"} & set(asked))}
 
 
 def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
@@ -114,12 +133,15 @@ def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]
         "kernels": {made["kernel"]: made["shared"] for made in COMPILED},
         "sums": {made["kernel"]: made["sums"] for made in COMPILED},
         "waits": [made["kernel"] for made in COMPILED if made["waits"]],
+        "asked": {made["kernel"]: made["asked"] for made in COMPILED},
+        "answered": [made["kernel"] for made in COMPILED if made["answered"]],
     }
 
 
 def main() -> None:
     chip, dtype, choices, width, length, *formulas = sys.argv[1:]
     pretend(int(chip))
+    only_compile()
     for text in formulas:
         found = tried(text, getattr(torch, dtype), json.loads(choices), (1, 2, int(length), int(width)))
         sys.stdout.write(json.dumps({"formula": text, "triton": triton.__version__, **found}) + "\n")

@@ -71,7 +71,7 @@ class Sizes:
     decoding_batches: tuple[int, ...] = (1, 4)
     ceiling: int = 8192  # the side of the matrices whose product is the ceiling
     copied: int = 2**31  # bytes
-    scratch: int = 2**28  # bytes, written between runs so that no cache helps
+    scratch: int = 2**28  # bytes, read between runs so that no cache helps
 
 
 REAL = Sizes()

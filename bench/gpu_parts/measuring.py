@@ -48,7 +48,7 @@ class Clock:
 
     def __init__(self, here: Here, sizes: Sizes) -> None:
         self.cuda = here.device == "cuda"
-        self.scratch = torch.empty(sizes.scratch, dtype=torch.int8, device=here.device)
+        self.scratch = torch.zeros(sizes.scratch, dtype=torch.int8, device=here.device)
 
     def sync(self) -> None:
         """Wait for the device; here an error of a kernel comes to light."""
@@ -56,7 +56,7 @@ class Clock:
             torch.cuda.synchronize()
 
     def sample(self, job: Work, repeats: int, ahead: float = 0.0) -> float:
-        """Seconds of one run: the median of a few, each after the caches were overwritten.
+        """Seconds of one run: the median of a few, each after the caches were filled with something else.
 
         ahead:  seconds for which the device waits first, so that Python is ahead of it and is not measured
         """
@@ -67,7 +67,7 @@ class Clock:
             torch.cuda._sleep(int(ahead * CYCLES))
         for begin, end in events:
             prepared = job.prepare()
-            self.scratch.zero_()
+            self.scratch.max()  # read, not written: what is written has to leave the cache while the job runs
             begin.record()
             job.run(prepared)
             end.record()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .cases import AT, DIRECTIONS, LABELS, PEERS
-from .kept import Document
+from .kept import PARTS, Document
 
 COLUMNS = ("cudnn", "flash", "flex", "compiled", "eager")
 SHORT = {"cudnn": "cuDNN", "flash": "flash", "flex": "Flex", "compiled": "compiled", "eager": "eager"}
@@ -61,9 +61,9 @@ def of_ceiling(case: dict[str, Any], peer: str = "regard") -> str:
     return f"{100 * found[1]:.0f} %" if found else ""
 
 
-def error(case: dict[str, Any]) -> str:
+def error(case: dict[str, Any], own: str = "regard") -> str:
     """The largest relative error of regard, against float64."""
-    found = [float(value) for value in case["peers"].get("regard", {}).get("error", {}).values()]
+    found = [float(value) for value in case["peers"].get(own, {}).get("error", {}).values()]
     return f"{max(found):.1e}" if found else ""
 
 
@@ -97,7 +97,7 @@ def terminal(document: Document) -> str:
             line = f"{LABELS[case['formula']]:26} {own} {cells} {template} {error(case):>8}  {verdicts(case)}"
             other = verdicts(case, "regard_triton") if "regard_triton" in case["ratios"] else ""
             lines.append(line + (f" [Triton: {other}]" if other else ""))
-    lines += ["", counted(document)]
+    lines += ["", counted(document), *(f"missed: {name}" for name in missed(document))]
     if document.get("left"):
         lines.append(f"{len(document['left'])} jobs were left when the time was up, first: {document['left'][0]}")
     return "\n".join(lines)
@@ -138,13 +138,20 @@ def _first(document: Document) -> list[str]:
 
 
 def heading(document: Document) -> str:
-    """Where and when, from the last run."""
+    """Where, from the last run, and when."""
     run = document["runs"][-1]
+    days = sorted({day(document, item) for part in PARTS for item in document[part]} or {run["made"][:10]})
     machine = run.get("machine", {})
     versions = ", ".join(f"{name} {version}" for name, version in machine.get("versions", {}).items() if version)
     ceilings = [case["ceiling"][1] for case in document["speed"] if "ceiling" in case]
     limit = f"; ceiling {min(ceilings):.0f}–{max(ceilings):.0f} TFLOP/s" if ceilings else ""
-    return f"{machine.get('gpu', machine.get('processor', 'unknown'))}, {versions}, {run['made']}, bfloat16{limit}"
+    where = machine.get("gpu", machine.get("processor", "unknown"))
+    return f"{where}, {versions}, {' and '.join(days)}, bfloat16{limit}"
+
+
+def day(document: Document, item: dict[str, Any]) -> str:
+    """When a case, a step of decoding or a first call was measured."""
+    return str(document["runs"][item["run"]]["made"][:10])
 
 
 def reasons(document: Document) -> list[str]:
@@ -168,6 +175,22 @@ def counted(document: Document) -> str:
     return f"{sum(judged)} of {len(judged)} goals that were measured are reached"
 
 
+def missed(document: Document) -> Iterator[str]:
+    """The goals that are not reached, with what is."""
+    for case in document["speed"]:
+        where = f"{LABELS[case['formula']]}, {case['direction']}, width {case['width']}"
+        for goal in case.get("goals", []):
+            if goal["judged"] and not goal["reached"]:
+                found = f"{goal['ratio']:.2f} × {SHORT[goal['peer']]}, goal {goal['least']:.2f}"
+                yield f"{PEERS[goal['own']]}: {where}: {found} ({day(document, case)})"
+    for step in document["decoding"]:
+        if "goal" in step and not step["goal"]["reached"]:
+            yield f"decoding of {step['queries']} × {step['keys']}, {step['heads']}/{step['key_heads']}"
+    for call in document["first"]:
+        if "goal" in call and not call["goal"]["reached"]:
+            yield f"first call of {LABELS[call['formula']]}"
+
+
 # -- Markdown ----------------------------------------------------------------------------------------------------
 
 
@@ -185,40 +208,34 @@ def markdown(document: Document) -> str:
         "",
     ]
     for title, some in groups(document):
-        peers = [peer for peer in COLUMNS if any(peer in case["peers"] for case in some)]
-        lines += [f"## {title[0].upper()}{title[1:]}", ""]
-        heads = [
-            "formula",
-            "regard TFLOP/s",
-            "of the ceiling",
-            *(f"× {SHORT[peer]}" for peer in peers),
-            "error",
-            "goal",
-        ]
-        lines += [_row(heads), _row(["---"] * len(heads))]
-        for case in some:
-            cells = [ratio(case, peer, spread=True) for peer in peers]
-            lines.append(
-                _row(
-                    [
-                        LABELS[case["formula"]],
-                        rate(case, "regard"),
-                        of_ceiling(case),
-                        *cells,
-                        error(case),
-                        verdicts(case),
-                    ]
-                )
-            )
-        lines.append("")
+        lines += [f"## {title[0].upper()}{title[1:]}", "", *_table(document, some, "regard")]
+        if any("regard_triton" in case["ratios"] for case in some):
+            lines += ["The Triton template in place of the one for Hopper:", ""]
+            lines += _table(document, some, "regard_triton")
     for title, table in (("Decoding", _decoding(document)), ("First calls", _first(document))):
         lines += [f"## {title}", "", "```text", *table[1:], "```", ""] if table else []
     lines += [
         "`*`: the peer computes softmax (or causal softmax) on the same inputs, as a yardstick.",
         "",
         counted(document) + ".",
+        "",
+        *(f"- missed: {name}" for name in missed(document)),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(document: Document, some: list[dict[str, Any]], own: str) -> list[str]:
+    """Cases of one size and direction as rows, of one of regard's templates."""
+    some = [case for case in some if own in case["peers"]]
+    peers = [peer for peer in COLUMNS if any(peer in case["ratios"].get(own, {}) for case in some)]
+    heads = ["formula", "TFLOP/s", "of the ceiling", *(f"× {SHORT[peer]}" for peer in peers), "error", "goal", "day"]
+    lines = [_row(heads), _row(["---"] * len(heads))]
+    for case in some:
+        cells = [ratio(case, peer, own, spread=True) for peer in peers]
+        measured = rate(case, own), of_ceiling(case, own)
+        said = error(case, own), verdicts(case, own), day(document, case)
+        lines.append(_row([LABELS[case["formula"]], *measured, *cells, *said]))
+    return [*lines, ""]
 
 
 def _row(cells: list[str]) -> str:

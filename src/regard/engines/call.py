@@ -136,12 +136,19 @@ def _looks(formula: Formula, q: Any, k: Any, v: Any, start: object) -> Any | Non
     torch = sys.modules.get("torch")
     if torch is None or not type(q) is type(k) is type(v) is torch.Tensor or not (start is None or type(start) is int):
         return None
+    if torch.compiler.is_compiling():
+        return None
     if not (q.ndim == k.ndim == v.ndim == 4 and q.shape[0] == k.shape[0] == v.shape[0]) or q.is_meta:
         return None
     special = torch.is_autocast_enabled(q.device.type) or torch.is_inference_mode_enabled()
     if special or torch._C._are_functorch_transforms_active():
         return None
-    return formula, start, *((x.shape, x.dtype, x.device) for x in (q, k, v))
+    stream = None  # where the start is written; other streams do not wait for that
+    if q.is_cuda:
+        if torch.cuda.is_current_stream_capturing():
+            return None  # it is written when the graph is replayed
+        stream = torch._C._cuda_getCurrentRawStream(q.device.index)
+    return formula, start, stream, *((x.shape, x.dtype, x.device) for x in (q, k, v))
 
 
 def _with(call: Call, q: Any, k: Any, v: Any) -> Call:

@@ -1,4 +1,4 @@
-"""Gradients of numbers that all keys of a row share: what δ has of roundings does not add up in them."""
+"""Gradients of numbers that all keys of a row, or all rows, share: what δ has of roundings does not add up in them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ FROM_KEPT = {  # ∂s/∂table of each entry and pair
 }
 
 
-def arrays(rows: int, width: int) -> list[Any]:
-    """q, k, v, dy; values and slopes have a mean, which cancels in dS and not in δ."""
+def arrays(rows: int, width: int, mean: float = 1.0) -> list[Any]:
+    """q, k, v, dy; the mean of values and slopes cancels in dS and not in δ."""
     random = np.random.default_rng(rows)
     q, k, v, dy = random.standard_normal((4, 1, 2, rows, width))
-    return [torch.tensor(x, device=DEVICE).bfloat16() for x in (q, k, v + 2, dy + 1)]
+    return [torch.tensor(x, device=DEVICE).bfloat16() for x in (q, k, v + 2 * mean, dy + mean)]
 
 
 def attention_of(text: str) -> rg.Attention:
@@ -71,23 +71,55 @@ def slopes(text: str, given: list[Any], engine: str, dtype: Any, *, totals: bool
     return dict(zip(reads, found, strict=True))
 
 
-@pytest.mark.parametrize(("memory", "totals"), [(0, True), (2**26, False)])
-@pytest.mark.parametrize("template", ["triton", "hopper"])
-@pytest.mark.parametrize("name", TEXTS)
-def test_what_all_keys_share(name: str, template: str, memory: int, totals: bool) -> None:
+def compared(
+    text: str, template: str, memory: int, *, totals: bool, mean: float = 1.0
+) -> tuple[set[str], dict[str, Any], dict[str, Any]]:
+    """The kernels that were rehearsed, gradients of the tables as found, and exactly."""
     if template == "hopper" and not INTERPRETED and torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("the template in Gluon runs on Hopper; elsewhere it is rehearsed with TRITON_INTERPRET=1")
-    given = arrays(261, 72)
+    given = arrays(261, 72, mean)
     played = whole() if template == "hopper" and INTERPRETED else nullcontext([])
     with played as ran, rg.fused(template=template, memory=memory, exact=True):
-        found = slopes(TEXTS[name], given, "triton", torch.float32, totals=totals)
-    assert template != "hopper" or not INTERPRETED or "backward_rows" in ran
-    wide = [x.double() for x in given]
-    exact = slopes(TEXTS[name], wide, "dense", torch.float64, totals=totals)
+        found = slopes(text, given, "triton", torch.float32, totals=totals)
+    exact = slopes(text, [x.double() for x in given], "dense", torch.float64, totals=totals)
+    return set(ran), found, exact
+
+
+WAYS = pytest.mark.parametrize(("memory", "totals"), [(0, True), (2**26, False)])
+TEMPLATES = pytest.mark.parametrize("template", ["triton", "hopper"])
+
+
+@WAYS
+@TEMPLATES
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_all_keys_share(name: str, template: str, memory: int, totals: bool) -> None:
+    ran, found, exact = compared(TEXTS[name], template, memory, totals=totals)
+    assert not ran or "backward_rows" in ran
+    wide = [x.double() for x in arrays(261, 72)]
     for table, wanted in exact.items():
         error, bound = (found[table].double() - wanted).norm(), BOUND * wanted.norm()
         if memory and FROM_KEPT.get(name, ("",))[0] == table:
             bound += 4 * ROUNDING * (slants(TEXTS[name], wide, totals=totals) * FROM_KEPT[name][1]).norm()
+        assert error < bound, f"{table}: {error:.1e} off, where {bound:.1e} is allowed, of {wanted.norm():.1e}"
+
+
+SINKS = {
+    "of each head": 'share(exp(s), sink=exp(table("rest")[h]))(dot / sqrt(d))',
+    "a number, causal": 'share(exp(s), sink=table("t"))(dot / sqrt(d), mask=j < i)',
+    "two exponentials": 'share(exp(s) + exp(s / 2), sink=exp(table("rest")[h]))(dot / sqrt(d), mask=j <= i)',
+    "a slope over rows": 'share(exp(s), sink=exp(table("rest")[h] * i / 100))(dot / sqrt(d), mask=j <= i)',
+    "no exponential": 'share(softplus(s), sink=exp(table("rest")[h]))(dot / sqrt(d))',
+}
+
+
+@WAYS
+@TEMPLATES
+@pytest.mark.parametrize("name", SINKS)
+def test_a_sink_that_all_rows_share(name: str, template: str, memory: int, totals: bool) -> None:
+    ran, found, exact = compared(SINKS[name], template, memory, totals=totals, mean=0)  # so that δ cancels over rows
+    assert not ran or "backward_rows" in ran
+    for table, wanted in exact.items():
+        error, bound = (found[table].double() - wanted).norm(), BOUND * wanted.norm()
         assert error < bound, f"{table}: {error:.1e} off, where {bound:.1e} is allowed, of {wanted.norm():.1e}"
 
 
@@ -112,6 +144,8 @@ REHEARSED = pytest.mark.skipif(not INTERPRETED, reason="a rehearsal on the CPU: 
         ('softmax(dot / sqrt(d) + table("t") * table("bias")[h, i - j + 300])', "t", True),
         ('softmax(dot / sqrt(d) + table("own")[h, i, j])', "own", False),
         ('softmax(dot / sqrt(d) + table("line")[j])', "line", False),
+        ('share(exp(s), sink=exp(table("line")[i]))(dot / sqrt(d))', "line", False),
+        ('share(exp(s), sink=table("t"))(dot / sqrt(d))', "t", True),
     ],
 )
 def test_only_what_keys_share_makes_ds_twice(text: str, learned: str, again: bool) -> None:

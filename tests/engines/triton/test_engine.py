@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +28,7 @@ from regard.engines.triton.program import program
 from regard.engines.triton.source import written
 from regard.example import example
 from strategies import Case, cases
+from told import as_told
 
 pytestmark = needs_triton
 
@@ -80,13 +84,36 @@ def test_weights_that_are_shared_may_have_any_size(size: float, queries: int, si
     torch.testing.assert_close(z.double(), total * size, atol=0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [-300.0, 300.0, -20000.0])
+@pytest.mark.parametrize("queries", [3, 70])
+@pytest.mark.parametrize("weight", ["share(exp(s) * (1 + s ** 2))", "share(exp(s) + 1e6 * exp(s / 2 - 1000))"])
+def test_what_stands_before_an_exponential_may_be_large(weight: str, queries: int, size: float) -> None:
+    """1 + s² is up to 4 · 10⁸, and float16 ends at 65504."""
+    attention = rg.parse(f'{weight}(dot + table("rise")[j], mask=j <= i)')
+    assert isinstance(attention, rg.Attention)
+    q, k, v = (tensors(random(1, 2, n, 16), torch.float16) for n in (queries, 600, 600))
+    rise = tensors(np.full(600, size))
+    y, z = attention(q, k, v, engine="triton", totals=True, rise=rise)
+    wide = (x.double() for x in (q, k, v))
+    wanted, total = attention(*wide, engine="dense", totals=True, rise=rise.double())
+    torch.testing.assert_close(y.double(), wanted, atol=3e-3, rtol=3e-3)
+    torch.testing.assert_close(z.double(), total, atol=1e-3, rtol=1e-5)
+
+
+SHARED_SO = [
+    {"weight": share(lambda s: relu(s) ** 2 + 0.01)},
+    {"weight": share(lambda s: rg.exp(s) * (1 + s**2))},
+    {"score": 9 * rg.cosine},  # no maximum is taken out of it
+]
+
+
 @pytest.mark.parametrize("keys", [1, 600])  # many: they are split over the chip
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("weight", [share(lambda s: relu(s) ** 2 + 0.01), share(lambda s: rg.exp(s) * (1 + s**2))])
-def test_a_row_that_reads_one_key_gives_its_value(weight: Any, dtype: Any, keys: int) -> None:
+@pytest.mark.parametrize("words", SHARED_SO)
+def test_a_row_that_reads_one_key_gives_its_value(words: Any, dtype: Any, keys: int) -> None:
     """To the last digit, though weights are rounded: so that nothing goes back to q and k."""
     q, k, v, dy = (tensors(random(1, 2, n, 16), dtype).requires_grad_() for n in (1, keys, keys, 1))
-    y = rg.Attention(weight=weight, mask=rg.equal(j, i))(q, k, v, engine="triton", start=keys - 1)
+    y = rg.Attention(**words, mask=rg.equal(j, i))(q, k, v, engine="triton", start=keys - 1)
     assert torch.equal(y, v[:, :, -1:])
     dq, dk = torch.autograd.grad(y, (q, k), dy)
     assert max(float(dq.abs().max()), float(dk.abs().max())) < 1e-5
@@ -379,6 +406,53 @@ def test_a_compiler_keeps_it_whole() -> None:
         torch.testing.assert_close(gradient, x.grad)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("attention", [rg.Attention(-rg.sqdist / 9), rg.Attention(dot, sigmoid, rg.causal), ALIBI])
+def test_results_lie_as_compilers_are_told(attention: rg.Attention, dtype: Any) -> None:
+    for way in LAYOUTS.values():
+        q, k, v = (way(2, heads, 19, width, dtype).requires_grad_() for heads, width in ((4, 9), (2, 9), (2, 13)))
+        with as_told():
+            attention(q, k, v, engine="triton").sum().backward()
+
+
+LAYOUTS = {
+    "heads first": lambda b, h, n, d, dtype: torch.randn(b, h, n, d, dtype=dtype, device=DEVICE),
+    "sequence first": lambda b, h, n, d, dtype: torch.randn(b, n, h, d, dtype=dtype, device=DEVICE).transpose(1, 2),
+    "parts of vectors": lambda b, h, n, d, dtype: torch.randn(b, h, n, 2 * d, dtype=dtype, device=DEVICE)[..., :d],
+    "numbers apart": lambda b, h, n, d, dtype: torch.randn(b, h, d, n, dtype=dtype, device=DEVICE).mT,
+    "one head repeated": lambda b, h, n, d, dtype: torch.randn(b, 1, n, d, dtype=dtype, device=DEVICE).expand(
+        b, h, n, d
+    ),
+}
+
+COMPILED = """
+import torch
+import regard as rg
+
+attention = rg.Attention(rg.dot / rg.sqrt(rg.d) + rg.table("bias")[rg.h, rg.i - rg.j], mask=rg.causal)
+bias = torch.randn(4, 64)
+run = torch.compile(lambda *x: attention(*x, engine="triton", bias=bias) * 2, fullgraph=True)
+for length in (19, 23, 17):  # the second is one that the compiler holds open
+    drawn = (torch.randn(2, length, heads, 8) for heads in (4, 2, 2))
+    q, k, v = (x.transpose(1, 2).requires_grad_() for x in drawn)
+    found, wanted = run(q, k, v), attention(q, k, v, engine="triton", bias=bias) * 2
+    torch.testing.assert_close(found, wanted)
+    pairs = zip(*(torch.autograd.grad(y.sin().sum(), (q, k, v)) for y in (found, wanted)), strict=True)
+    for one, other in pairs:
+        torch.testing.assert_close(one, other)
+"""
+
+
+@pytest.mark.slow
+def test_pytorchs_own_compiler_runs_it() -> None:
+    """In a process of its own: the type checks of this one are not for Dynamo to read."""
+    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 # -- what it refuses -------------------------------------------------------------------------------------------
 
 REFUSED = {
@@ -415,25 +489,24 @@ def test_rows_read_equally_many_keys_where_positions_alone_say_so(mask: rg.Mask,
 # -- on the host -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "attention",
-    [
-        rg.Attention(score=dot + table("bias")[h, i - j + 20]),
-        rg.Attention(weight=share(rg.exp, sink=rg.exp(table("rest")[h])), mask=causal),
-        zoo.alibi(),
-        zoo.sigmoid(),
-    ],
-    ids=repr,
-)
-def test_nothing_is_brought_to_the_device_or_from_it(attention: rg.Attention, monkeypatch: pytest.MonkeyPatch) -> None:
+SINK = rg.Attention(weight=share(rg.exp, sink=rg.exp(table("rest")[h])), mask=causal)
+ON_DEVICE = [(rg.Attention(score=dot + table("bias")[h, i - j + 20]), None)]
+ON_DEVICE += [(attention, start) for attention in (SINK, zoo.alibi(), zoo.sigmoid()) for start in (None, (3, 0))]
+
+
+@pytest.mark.parametrize(("attention", "start"), ON_DEVICE, ids=repr)
+def test_nothing_is_brought_to_the_device_or_from_it(
+    attention: rg.Attention, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Such a copy would wait for the device, and no CUDA graph could be captured."""
     from regard.engines.call import prepare
     from regard.engines.triton import operator
     from regard.engines.triton.sides import sides
 
-    x = torch.randn(1, 2, 19, 8)
+    x = torch.randn(2, 2, 19, 8)
     tables = {"bias": torch.randn(2, 40), "rest": torch.randn(2)}
-    call = prepare(attention, x, x, x, tables={name: tables[name] for name in attention.ranks})
+    first = None if start is None else torch.tensor(start)
+    call = prepare(attention, x, x, x, start=first, tables={name: tables[name] for name in attention.ranks})
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("a number crosses between host and device")
@@ -492,3 +565,57 @@ def test_what_is_written_quickly_is_the_same_number() -> None:
 def test_numbers_of_a_head_are_multiplied_before_they_meet_a_block() -> None:
     text = written(program(rg.Attention(score=30 * tanh(dot / sqrt(rg.d) / 30)), True), exact=False).text
     assert re.search(r"tanh\(0\.0333\d* \* head0 \* product0\)", text), text
+
+
+# -- what a launch must fit into ---------------------------------------------------------------------------------
+
+
+def test_kernels_start_on_the_device_of_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton starts them on the current device, which need not be theirs where a model lies on several."""
+    from regard.engines.triton import starting
+
+    inside: list[bool] = []
+    seen: list[bool] = []
+
+    class Guard:
+        def __init__(self, x: torch.Tensor) -> None:
+            assert x.device.type == DEVICE
+
+        def __enter__(self) -> None:
+            inside.append(True)
+
+        def __exit__(self, *_: object) -> None:
+            inside.pop()
+
+    run = starting.Start.run
+    monkeypatch.setattr(torch.cuda, "device_of", Guard)
+    monkeypatch.setattr(starting.Start, "run", lambda made: (seen.append(bool(inside)), run(made)))
+    q, k, v = (tensors(random(1, 2, 19, 8)).requires_grad_() for _ in range(3))
+    rg.Attention()(q, k, v, engine="triton").sum().backward()
+    assert len(seen) >= 3
+    assert all(seen)
+
+
+def test_grids_are_parted_where_a_chip_takes_no_more_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.engines.triton.templates import tables as kernels
+
+    attention = rg.Attention(score=dot / 3 + table("all")[rg.b, h, i, j])
+    arrays, whole = [tensors(random(5, 2, 19, 8) + place) for place in range(4)], tensors(random(5, 2, 19, 19))
+    wanted = attention.vjp(*arrays, engine="triton", all=whole)["all"]
+    grids: list[tuple[int, ...]] = []
+    start = kernels.start
+    monkeypatch.setattr(kernels, "ACROSS", 4)
+    monkeypatch.setattr(
+        kernels, "start", lambda kernel, grid, *a, **o: (grids.append(grid), start(kernel, grid, *a, **o))
+    )
+    assert torch.equal(attention.vjp(*arrays, engine="triton", all=whole)["all"], wanted)
+    assert [grid[2] for grid in grids] == [4, 4, 2]
+
+
+def test_more_key_heads_than_a_grid_takes_are_no_few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.engines.triton.templates import decode
+
+    x = tensors(random(3, 2, 600, 8))
+    assert "split" in str(rg.Attention().plan(x[:, :, :1], x, x, engine="triton"))
+    monkeypatch.setattr(decode, "ACROSS", 5)
+    assert "split" not in str(rg.Attention().plan(x[:, :, :1], x, x, engine="triton"))

@@ -14,6 +14,7 @@ import torch
 from gluon_loops import looped
 from gluon_offline import BYTES
 from gluon_rehearsal import Descriptor, Pointer, rehearsed, rehearsed_file, run
+from hopper_masks import mask_of
 
 FORMULAS = Path(__file__).parents[2] / "hopper_backward_formulas.py"
 NAN, REACH, C = float("nan"), 5, 0.12751743
@@ -99,12 +100,9 @@ class Call:
     # -- in float64 -----------------------------------------------------------------------------------------
 
     def mask(self) -> Any:
-        i, j = self.start[:, None, None, None] + torch.arange(self.rows)[:, None], torch.arange(self.keys)
         if not self.flags["HAS_MASK"]:
             return torch.ones((1, 1, self.rows, self.keys), dtype=torch.bool)
-        if self.formula == "documents":
-            return (self.documents[0][:, None, :, None] == self.documents[1][:, None, None]) & (i >= j)
-        return i >= j
+        return mask_of(self.formula, self.start, self.documents)
 
     def weights(self, s: Any, a: Any, c: Any, e: Any) -> Any:
         i, j = self.start[:, None, None, None] + torch.arange(self.rows)[:, None], torch.arange(self.keys)

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from gluon_offline import BYTES, measured
-from gluon_rehearsal import Descriptor, Pointer, rehearsed, rehearsed_file, run
+from gluon_rehearsal import GRID, Descriptor, Pointer, rehearsed, rehearsed_file, run
+from hopper_masks import mask_of
 
 FORMULAS = Path(__file__).parents[2] / "hopper_formulas.py"
 WORDS = rehearsed_file(FORMULAS)
@@ -81,6 +82,7 @@ class Call:
         numbers = (*numbers, tiles * (len(lists.order) > 1)) if lists else (*numbers[:2], tiles, 1, 0)
         numbers = (*numbers, 0)
         same = {"STAGES": stages, "WARPGROUPS": warpgroups, "REGISTERS": 0, "LOADER": 0, "IN_TURN": False}
+        same |= {"LINKED": False, "HELD": 1}
         own = {"OWN_OUT": self.q.shape[3] != self.v.shape[3], "LISTED": lists is not None}
         run(
             KERNEL,
@@ -117,12 +119,9 @@ class Call:
         return self.start[:, None, None, None] + torch.arange(self.rows)[:, None], torch.arange(self.keys)
 
     def mask(self) -> Any:
-        i, j = self.places()
         if not self.flags["HAS_MASK"]:
             return torch.ones((1, 1, self.rows, self.keys), dtype=torch.bool)
-        if self.formula == "documents":
-            return (self.documents[0][:, None, :, None] == self.documents[1][:, None, None]) & (i >= j)
-        return i >= j
+        return mask_of(self.formula, self.start, self.documents)
 
     def expected(self) -> tuple[Any, Any]:
         """y, and log2 Z or Z, with row terms that cancel left out as the kernel does."""
@@ -141,7 +140,7 @@ class Call:
 
     def weights(self, s: Any, i: Any, j: Any, slopes: Any) -> Any:
         c = 0.12751743
-        if self.formula in ("softmax", "causal", "bounded", "causal and bounded", "sink", "documents"):
+        if self.formula in ("softmax", "causal", "window", "bounded", "causal and bounded", "sink", "documents"):
             return torch.exp2(s * c)
         if "column table" in self.formula:
             return torch.exp2((s + self.table.double()[j % (2 * REACH + 1)]) * c)
@@ -198,7 +197,12 @@ def test_rows_that_read_nothing_are_zero_and_no_barrier_hangs(formula):
     assert bool((call.run(32)[0][0, :, :128] == 0).all())
 
 
-@pytest.mark.parametrize("formula", ["softmax", "causal", "relu", "causal column table"])
+LINKED = {"LINKED": True, "HELD": 2, "OWN_OUT": True}
+
+
+@pytest.mark.parametrize(
+    "formula", ["softmax", "causal", "window", "relu", "scaled relu", "sink", "causal column table"]
+)
 def test_three_warpgroups_turns_and_few_programs_change_nothing(formula):
     call = Call(formula, (2, 2, 1, 300, 170), (16, 16))
     usual = call.run(32)
@@ -206,11 +210,37 @@ def test_three_warpgroups_turns_and_few_programs_change_nothing(formula):
     for changes in (
         {"warpgroups": 3}, {"IN_TURN": True}, {"launched": 1}, {"launched": 5}, {"OWN_OUT": True, "launched": 3},
         {"warpgroups": 3, "IN_TURN": True, "launched": 2, "stages": 3},
+        LINKED | {"launched": 1}, LINKED | {"launched": 5, "IN_TURN": True}, LINKED | {"launched": 3, "stages": 3},
+        LINKED | {"launched": 2, "warpgroups": 3, "stages": 3},
     ):  # fmt: skip
         y, total = call.run(32, **changes)
         call.check(y, total)
         if "warpgroups" not in changes:  # with other tiles the lists are others, and their order
             torch.testing.assert_close((y, total), usual, atol=0, rtol=0, equal_nan=True)
+
+
+def test_every_program_has_about_as_much_to_do_in_a_window(monkeypatch):
+    """Tiles at the beginning of a head read fewer keys; those of all heads come last, to whoever is done first."""
+    from regard.engines.triton.hopper import launch
+    from regard.engines.triton.hopper.tilings import Tiling
+
+    monkeypatch.setattr(launch, "_processors", lambda _: 132)
+    keys = torch.empty(1, 1, 1, 1, dtype=torch.bfloat16).expand(2, 16, 8192, 128)
+    blocks = torch.arange(1, 65).clamp(max=9)  # of a causal window of 1 024, in tiles of 128 × 128
+    lists = SimpleNamespace(indices=torch.empty(1, 1, 64, 9), order=blocks.argsort(descending=True, stable=True)[None])
+    call = SimpleNamespace(shape=(2, 16, 8192), rights=(keys,), v=keys)
+    launched, where = launch._launch(call, lists, Tiling(128, 2, persistent=True))
+    common, done, seen = rehearsed("common"), [], set()
+    for own in range(launched):
+        GRID.update(own=own, all=launched)
+        mine = [
+            common.place_of(step, where, 16, Pointer(lists.order[0]), True)
+            for step in range(int(common.rounds_of(where)))
+        ]
+        seen |= {tuple(map(int, place)) for place in mine}
+        done.append(sum(int(blocks[int(tile)]) for _, _, tile in mine))
+    assert len(seen) == 2 * 16 * 64
+    assert max(done) <= 1.02 * sum(done) / launched
 
 
 @pytest.mark.parametrize("staged", range(8))
@@ -226,6 +256,7 @@ def test_vectors_of_columns_take_a_stage_where_they_need_its_room(staged):
 # -- compiled --------------------------------------------------------------------------------------------------
 
 CASES = "softmax 64,softmax 128,softmax 256,causal in turn,alibi 64,sigmoid 128,relative 128,documents 64".split(",")
+CASES += ["window 64", "window 128", "softmax linked"]
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +278,9 @@ def test_it_compiles_for_hopper_without_spills(compiled, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["softmax 64", "softmax 128", "causal in turn", "softmax 256"])
+@pytest.mark.parametrize(
+    "name", ["softmax 64", "softmax 128", "causal in turn", "softmax 256", "window 128", "softmax linked"]
+)
 def test_the_weights_of_a_block_are_made_under_products(compiled, name):
     """One exponential for each of a thread's numbers stands between the waits for S and for P V."""
     columns = 64 if name.endswith("256") else 128

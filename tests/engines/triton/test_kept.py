@@ -29,7 +29,7 @@ FORMULAS = {
     "columns": rg.Attention(-sqdist / 8 + table("line")[j]),
     "cosine": rg.Attention(5 * cosine, mask=causal),
     "each": rg.Attention(SCORE, weight=each(sigmoid), mask=causal),
-    "a sink": rg.Attention(SCORE, share(rg.exp, sink=rg.exp(table("rest")[h]))),
+    "a sink": rg.Attention(SCORE, share(rg.exp, sink=rg.exp(table("rest")[h, i]))),
 }
 SIZES = {"whole blocks": (1, 2, 2, 128, 64), "groups": (2, 4, 2, 70, 131), "one row": (1, 1, 1, 1, 65)}
 
@@ -46,7 +46,7 @@ def tables(attention: rg.Attention, batch: int, heads: int, keys: int) -> dict[s
         "ids": np.sort(random.integers(0, 4, (batch, keys)), axis=-1),
         "bias": random.standard_normal((heads, 401)),
         "line": random.standard_normal(keys),
-        "rest": random.standard_normal(heads),
+        "rest": random.standard_normal((heads, keys)),
     }
     return {name: made[name] for name in attention.ranks}
 
@@ -95,6 +95,46 @@ def test_parts_give_the_same_bits(name: str, ways: list[int]) -> None:
     assert all(torch.equal(one, other) for other in found[1:] for one, other in zip(found[0], other, strict=True))
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A chip on which no more than so many numbers, the first, are free; behind it what was asked for."""
+    asked, new_empty = [2**62], torch.Tensor.new_empty
+
+    def limited(x: Any, shape: Any, *arguments: Any, **options: Any) -> Any:
+        if isinstance(shape, tuple) and shape[2:] == (64, 64):
+            asked.append(int(np.prod(shape)))
+            if asked[-1] > asked[0]:
+                raise torch.OutOfMemoryError("short")
+        return new_empty(x, shape, *arguments, **options)
+
+    monkeypatch.setattr(torch.Tensor, "new_empty", limited)
+    return asked
+
+
+def test_where_memory_is_short_fewer_heads_are_kept_at_a_time(short: list[int], ways: list[int]) -> None:
+    rounded = [torch.tensor(x).half() for x in arrays(3, 4, 2, 70, 131)]
+    one = 3 * 2 * 64 * 64  # head
+    with rg.fused(memory=PLENTY):
+        wanted = grads(FORMULAS["relative"], rounded, bias=torch.ones(4, 401))
+        short[:] = [3 * one]
+        found = grads(FORMULAS["relative"], rounded, bias=torch.ones(4, 401))
+        assert short[1:] == [12 * one, 6 * one, 2 * one], "whole groups of two heads"
+        assert all(map(torch.equal, wanted, found))
+        short[:] = [one]
+        with pytest.raises(torch.OutOfMemoryError):
+            grads(FORMULAS["relative"], rounded, bias=torch.ones(4, 401))
+        assert short[1:] == [12 * one, 6 * one, 2 * one]
+    assert ways == [12, 12, 12]
+
+
+def test_more_heads_than_a_grid_takes_are_kept_in_parts(monkeypatch: pytest.MonkeyPatch, ways: list[int]) -> None:
+    monkeypatch.setattr(kept, "ACROSS", 5)
+    rounded = [torch.tensor(x).half() for x in arrays(2, 4, 2, 70, 131)]
+    with rg.fused(memory=PLENTY):
+        grads(FORMULAS["relative"], rounded, bias=torch.ones(4, 401))
+    assert ways == [4]
+
+
 def test_too_little_memory_makes_it_twice(ways: list[int]) -> None:
     rounded = [torch.tensor(x).half() for x in arrays(*SIZES["groups"])]
     for memory in (None, 0, 1000):
@@ -120,7 +160,7 @@ def test_what_is_made_twice_whatever_the_memory(attention: rg.Attention, dtype: 
 
 
 def test_keys_that_no_one_reads_may_be_nan(ways: list[int]) -> None:
-    """In blocks that are read otherwise; rows that read nothing, too."""
+    """In blocks that are read otherwise; rows that read nothing, too. What was done again is rounded otherwise."""
     attention = rg.Attention(SCORE, mask=(j < 40) & (i >= 90))
     clean = [torch.tensor(x).half() for x in arrays(1, 2, 2, 131, 131)]
     spoilt = [x.clone() for x in clean]
@@ -131,10 +171,9 @@ def test_keys_that_no_one_reads_may_be_nan(ways: list[int]) -> None:
     with rg.fused(memory=PLENTY):
         found, wanted = grads(attention, spoilt), grads(attention, clean)
     assert ways == [2, 2]
-    assert torch.equal(found[0][:, :, 90:], wanted[0][:, :, 90:])
     assert not found[0][:, :, :90].any()
-    for one, other in zip(found[1:], wanted[1:], strict=True):
-        assert torch.equal(one, other)
+    for one, other in zip(found, wanted, strict=True):
+        assert float((one - other).float().norm()) <= 2 * torch.finfo(torch.float16).eps * float(other.float().norm())
 
 
 def test_heads_at_once_are_whole_groups_in_parts_of_about_one_size() -> None:

@@ -26,10 +26,12 @@ FUNCTIONS = (
     "share(exp(s) + softplus(s) + gelu(s) ** 2)(log(1 + abs(dot)) + sin(dot) + cos(dot) + erf(dot) + sqrt(abs(dot)))"
 )
 PLACES = 'softmax(-abs(i - j) / 8, mask=j < table("lengths")[b])'  # no product at all
+HALVES = 'softmax(dot(table("M")) / d, mask=j <= i)'  # two products, of the high and the low digits of q M
 THREE = 'softmax(dot(table("M")) + minimum(dot, 2), mask=j <= i)'  # products, in half precision
 SHARED = 'softmax(dot * table("t")[h] / sqrt(d) - table("a")[h] * log(1 + abs(i - j)))'  # by all keys of a row
 SHARED_SINK = 'share(softplus(s), sink=exp(table("rest")[h]))(dot * table("t")[h] / sqrt(d), mask=j <= i)'
 RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
+WINDOWS = [f"{weight}(dot / sqrt(d), mask=(j <= i) & (i - j <= 99))" for weight in ("softmax", "share(relu(s) ** 2)")]
 RELATIVE_CAUSAL = 'softmax(dot / sqrt(d) + table("bias")[h, i - j], mask=j <= i)'
 
 TRITON = {"rows_backward", "keys_backward"}
@@ -58,6 +60,7 @@ PLAIN = ["softmax(dot / sqrt(d))", "softmax(dot / sqrt(d), mask=j <= i)", "each(
 CASES = {
     "Gluon": Case("90", "bfloat16", HOPPER, [ALIBI, TABLES], GLUON | {"backward_rows"}, KEPT),
     "Gluon, dS kept": Case("90", "bfloat16", HOPPER, [RELATIVE, RELATIVE_CAUSAL], GLUON | KEPT, AGAIN, width=128),
+    "Gluon, windows": Case("90", "bfloat16", HOPPER, WINDOWS, GLUON | {"backward_queries"}, AGAIN, width=128),
     "Gluon, numbers that keys share": Case(
         "90", "bfloat16", HOPPER, [SHARED, SHARED_SINK], GLUON | {"backward_rows", "balance"}, {"backward_queries"}, 128
     ),
@@ -81,7 +84,9 @@ CASES = {
     "Triton on Hopper, places": Case("90", "bfloat16", {}, [PLACES], {"keys_backward"}, GLUON | KEPT, width=128),
     "Gluon, nothing kept": Case("90", "bfloat16", HOPPER | {"memory": 0}, [RELATIVE], GLUON | AGAIN, KEPT, width=128),
     "Triton on Hopper": Case("90", "bfloat16", {"template": "triton"}, [DOCUMENTS, FULL], TRITON, GLUON | KEPT),
-    "Triton on Hopper, in flight": Case("90", "bfloat16", AGAIN_BY_TRITON, PLAIN, TRITON, GLUON | KEPT, width=128),
+    "Triton on Hopper, in flight": Case(
+        "90", "bfloat16", AGAIN_BY_TRITON, [*PLAIN, HALVES], TRITON, GLUON | KEPT, width=128
+    ),
     "Triton on Hopper, dS kept": Case(
         "90",
         "bfloat16",
@@ -119,6 +124,9 @@ def test_every_kernel_compiles(name: str) -> None:
         assert {"forward"} | back <= set(made["kernels"])
         assert not none & set(made["kernels"])
         assert not made["waits"] or (made["formula"] == FUNCTIONS and not made["triton"].startswith("3.6"))
+        assert not made["answered"]
+        if chip == "90" and choices.get("template") == "triton" and made["formula"] in PLAIN[:2]:
+            assert made["asked"]["forward"] > 0, "a forward kernel asks whether a tile is to be done again"
         assert max(made["kernels"].values()) <= {"80": 163, "86": 99, "90": 227, "100": 227, "120": 99}[chip] * 1024
         if dtype == "float32":  # a bias is added to a product, and does not begin its sum
             for kernel, products in {"forward": 2, "rows_backward": 3, "keys_backward": 4}.items():

@@ -197,7 +197,8 @@ def outer_columns(g, x, shift, product, known, at):
 SHARED = {"heads": heads, "rows": rows, "columns": columns, "product_scales": product_scales, "unit": unit,
           "height": height, "weight": exponential, "pull_products": pull, "admitted": causal}  # fmt: skip
 FLAGS = {"EXPONENTIAL": True, "SHARED": True, "HAS_MASK": False, "HAS_SINK": False, "COVERED": True, "BOUNDED": False,
-         "SCALED": False, "ROUNDED": False, "PRODUCTS": 1, "ROW_PULLS": 0, "COLUMN_PULLS": 0}  # fmt: skip
+         "SETTLED": False, "SCALED": False, "ROUNDED": False, "PRODUCTS": 1, "SEVERAL": False, "ROW_PULLS": 0,
+         "COLUMN_PULLS": 0}  # fmt: skip
 
 # -- the same in PyTorch ------------------------------------------------------------------------------------------
 
@@ -249,9 +250,9 @@ class Formula:
 
 
 FORMULAS = {
-    "softmax": Formula({}, lambda p: 0.3 * p.products[0]),
-    "causal": Formula({"HAS_MASK": True}, lambda p: 0.3 * p.products[0]),
-    "bounded": Formula({"HAS_MASK": True, "BOUNDED": True}, lambda p: 0.3 * p.products[0]),
+    "softmax": Formula({"SETTLED": True}, lambda p: 0.3 * p.products[0]),
+    "causal": Formula({"HAS_MASK": True, "SETTLED": True}, lambda p: 0.3 * p.products[0]),
+    "bounded": Formula({"HAS_MASK": True, "BOUNDED": True, "SETTLED": True}, lambda p: 0.3 * p.products[0]),
     "alibi": Formula({"HAS_MASK": True, "height": alibi_height}, lambda p: 0.3 * p.products[0] + p.head * p.offset),
     "sigmoid": Formula(
         {"EXPONENTIAL": False, "SHARED": False, "HAS_MASK": True, "weight": sigmoid, "pull_products": sigmoid_pull},
@@ -289,7 +290,7 @@ FORMULAS = {
         lambda p: 0.3 * (p.products[0] - p.column),
     ),
     "two products": Formula(
-        {"HAS_MASK": True, "PRODUCTS": 2, "height": double_height, "pull_products": double_pull},
+        {"HAS_MASK": True, "PRODUCTS": 2, "SEVERAL": True, "height": double_height, "pull_products": double_pull},
         lambda p: 0.3 * (p.products[0] - p.products[1]),
     ),
     "no product": Formula(

@@ -2,11 +2,11 @@
 
 On Hopper the way back keeps dS of some heads at a time between two of them, in as much memory as `fused` allows.
 
-program     what a block computes, as expressions       source, writing   printed as small jitted functions
-functions   those functions as a module, kept on disk   data              what they read, as one tuple
-sides       matrices and vectors, by PyTorch            blocks            which blocks the mask lets through
-templates   the kernels in Triton                       hopper            the kernels in Gluon, for Hopper
-passes      one pass, forth or back                     operator          both as operators of PyTorch
+program     what a block computes, as expressions       source, writing, masks   printed as small jitted functions
+functions   those functions as a module, kept on disk   data                     what they read, as one tuple
+sides       matrices and vectors, by PyTorch            blocks                   which blocks the mask lets through
+templates   the kernels in Triton                       hopper                   the kernels in Gluon, for Hopper
+passes      one pass, forth or back                     operator                 both as operators of PyTorch
 """
 
 from __future__ import annotations
@@ -165,8 +165,10 @@ def _kept(call: Call, template: str) -> int:
 
 def attend(call: Call) -> Steps:
     """y and the totals, part of PyTorch's graph."""
+    from .keeping import with_kept_tables
     from .operator import attended
 
+    call = with_kept_tables(call)
     done = attended(call)
     return Steps(call, done.y, done)
 

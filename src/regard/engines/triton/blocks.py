@@ -23,7 +23,7 @@ from ...algebra.formula import Formula
 from ...algebra.nodes import BATCH, HEAD, Given, Pair, Read, dependencies, walk
 from ..call import Call
 from .extremes import Tiles
-from .keeping import Kept
+from .keeping import Kept, is_captured, of_mask, starts
 from .verdicts import verdicts
 
 Held = Literal["rows", "keys"]
@@ -82,11 +82,11 @@ def _lists(call: Call, asked: _Asked, keep: bool) -> tuple[Lists, ...]:
         with torch.no_grad():
             return _made(call, asked)
 
-    seen = [call.start, *(call.tables[name] for name in _named(call.formula))]
-    if not keep or _sees_vectors(call.formula) or _is_captured(seen):
+    seen = [*starts(call), *(call.tables[name] for name in of_mask(call.formula))]
+    if not keep or _sees_vectors(call.formula) or is_captured(call.q.device):
         return made()
-    sizes = call.batch, call.heads, call.queries, call.keys, call.width
-    return KEPT.get((call.formula, sizes, asked), seen, made)
+    sizes = call.batch, call.heads, call.queries, call.keys, call.width, call.first
+    return KEPT.get((call.formula, sizes, asked), call.q.device, seen, made)
 
 
 # -- masks of tables -----------------------------------------------------------------------------------------------
@@ -95,19 +95,8 @@ KEPT: Kept[tuple[Lists, ...]] = Kept(16)
 
 
 @lru_cache(maxsize=512)
-def _named(formula: Formula) -> tuple[str, ...]:
-    """The tables that the mask reads."""
-    return tuple(sorted({part.table for part in walk(formula.admitted) if isinstance(part, Read | Given)}))
-
-
-@lru_cache(maxsize=512)
 def _sees_vectors(formula: Formula) -> bool:
     return any(isinstance(part, Pair) for part in walk(formula.admitted))
-
-
-def _is_captured(tensors: list[Any]) -> bool:
-    """Whether a CUDA graph is recorded, which must make the lists of the tables that it will be replayed with."""
-    return any(x.is_cuda for x in tensors) and torch.cuda.is_current_stream_capturing()
 
 
 # -- masks that the host knows -----------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ def traits(the: Pass) -> Any:
         exponential=made.is_exponential,
         masked=made.mask is not None,
         even=made.mask is None or _is_even(made.mask),
+        rounded=made.is_shared and not made.is_softmax_like,
         uses_j=the.text.uses_j or any(isinstance(part, Read) for part in mask),
         columns=Kind.COLUMN in kinds,
         offsets=Kind.OFFSET in kinds,
@@ -131,10 +132,10 @@ def _is_even(mask: Any) -> bool:
 # -- back ------------------------------------------------------------------------------------------------------
 
 
-Settle = Callable[[Any], None]  # of the sums of rows: `launch.balance`
+Balance = Callable[[Any], None]  # of the sums of rows: `launch.balance`
 
 
-def pull(the: Pass, stats: Any | None, dy: Any, settle: Settle) -> launch.Gradients:
+def pull(the: Pass, stats: Any | None, dy: Any, balance: Balance) -> launch.Gradients:
     """The gradients of both sides of each product and of v, and the sums for vectors of rows and of columns.
 
     Where rows have sums, dS is made once for them and dleft, and again for dright and dv; otherwise once, where it can
@@ -144,7 +145,7 @@ def pull(the: Pass, stats: Any | None, dy: Any, settle: Settle) -> launch.Gradie
     way = _Hopper(the, stats, dy) if is_hopper else _Triton(the, stats, dy)
     dlefts, sums = way.rows() if the.text.row_pulls else (None, None)
     if the.text.balanced:
-        settle(sums)
+        balance(sums)
     rows = () if sums is None else sums.unbind(2)
     offsets = _offsets(the, way.call)
     found = _pull_once(the, way, offsets, dlefts) if dlefts is None or offsets else None

@@ -7,6 +7,7 @@ from typing import Any
 from ..vectors import constant
 from .program import Program
 from .source import Written
+from .starting import sixteens, steps
 
 Tensors = dict[Any, Any]
 
@@ -20,16 +21,19 @@ def packed(
         match slot.what:
             case "number":
                 found.append(constant(made.vectors[slot.name][1], sizes.heads, sizes.width, sizes.keys))
-            case "head" | "row" | "column":
-                found += _vector(vectors[slot.name])
+            case "head":
+                found += [vectors[slot.name], *_strides(vectors[slot.name])]
+            case "row" | "column":
+                vector = vectors[slot.name]
+                found += [vector, *sixteens(*_strides(vector), int(vector.shape[2]))[:2]]
             case "offset":
-                found += [vectors[slot.name], _stride(vectors[slot.name], 0), highest]
+                found += [vectors[slot.name], _strides(vectors[slot.name])[0], highest]
             case "table":
                 table = tables[slot.name]
-                found += [table, *table.stride(), *table.shape]
+                found += [table, *steps(*table.stride()), *table.shape]
             case "given":
                 table = tables[slot.name]
-                found += [table, *table.stride(), *table.shape[2:]]
+                found += [table, *steps(*table.stride()), *table.shape[2:]]
             case "start":
                 found.append(start)
             case "size":
@@ -37,10 +41,8 @@ def packed(
     return tuple(found) or (0,)
 
 
-def _vector(value: Any) -> list[Any]:
-    return [value, _stride(value, 0), _stride(value, 1)]
-
-
-def _stride(value: Any, axis: int) -> int:
-    """0 along an axis that is there once for all."""
-    return 0 if value.shape[axis] == 1 else int(value.stride(axis))
+def _strides(value: Any) -> tuple[int, int]:
+    """Of the first two axes; 0 along one that is there once for all."""
+    axes = zip(value.shape[:2], value.stride()[:2], strict=True)
+    by_batch, by_head = (int(step) if count > 1 else 0 for count, step in axes)
+    return by_batch, by_head

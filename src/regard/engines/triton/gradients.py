@@ -24,7 +24,7 @@ from .choice import pull as pulled
 from .passes import Pass, offsets_of
 from .program import LN2, Pull
 from .source import SINK
-from .starting import together
+from .starting import hint, together
 from .templates import launch
 from .templates import tables as kernels
 
@@ -36,7 +36,8 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     if dtotal is not None and the.made.is_exponential:
         dtotal = whole_of(dtotal) / float(LN2)  # of ln Z, where that of log₂ Z came
     done = (y, total if the.made.is_shared else None)
-    with together((the.launched().formula, the.v.dtype, the.options, *(x.shape[3] for x in (*the.rights, the.v)))):
+    widths = (x.shape[3] for x in (*the.rights, the.v))
+    with together((the.launched().formula, the.v.dtype, the.options, *widths, *hint(the.launched().sizes))):
         stats = launch.row_stats(the.launched(), *done, dy, dtotal)
         found = pulled(the, stats, dy, lambda sums: launch.balance(the.launched(), stats, sums, total, dtotal))
         offsets = {} if found.diagonals is not None else _offsets(the, stats, dy)

@@ -27,6 +27,7 @@ from .passes import Pass
 from .program import LOG2E, program
 from .ranges import check_ranges
 from .sides import Sides, dropped, program_of, sides
+from .templates.launch import room_like, without_gaps
 
 ARGUMENTS = (
     "Tensor[] lefts, Tensor[] rights, Tensor v, Tensor[] vectors, Tensor[] tables, Tensor start, Tensor? seed, "
@@ -40,28 +41,33 @@ Once: Any = differentiable_once("triton")
 
 
 def _forward(*arguments: Any) -> tuple[Any, Any]:
-    with torch.no_grad():
-        y, total = attend(Pass.of(*arguments))
+    the = Pass.of(*arguments)
+    with torch.no_grad(), torch.cuda.device_of(the.v):  # kernels start on the device that is current
+        y, total = attend(the)
+        y = without_gaps(y)
         return y, y.new_zeros(y.shape[:3], dtype=torch.float32) if total is None else total
 
 
 def _backward(dy: Any, dtotal: Any, y: Any, total: Any, *arguments: Any) -> list[Any]:
-    with torch.no_grad():
-        return back(Pass.of(*arguments), y, total, dy, dtotal)
+    the = Pass.of(*arguments)
+    with torch.no_grad(), torch.cuda.device_of(the.v):
+        found = back(the, y, total, dy, dtotal)
+        whole = len(the.lefts) + len(the.rights) + 1  # matrices; the rest are vectors and tables
+        return [*map(without_gaps, found[:whole]), *found[whole:]]
 
 
-def _forward_shapes(_lefts: Any, _rights: Any, v: Any, _vectors: Any, _tables: Any, _start: Any, *rest: Any) -> Any:
+def _forward_shapes(lefts: Any, _rights: Any, v: Any, _vectors: Any, _tables: Any, _start: Any, *rest: Any) -> Any:
     batch, heads, queries = rest[1][:3]
     made = program(formula_of(rest[2]), v.dtype != torch.float32)
     lines = (2,) if made.is_exponential and v.dtype == torch.float32 else ()
-    y = v.new_empty((batch, heads, queries, v.shape[3]))
+    y = room_like((*lefts, v)[0], shape=(batch, heads, queries, v.shape[3]), dtype=v.dtype)
     return y, v.new_empty((*lines, batch, heads, queries), dtype=torch.float32)
 
 
 def _backward_shapes(*arguments: Any) -> list[Any]:
     lefts, rights, v, vectors, tables, *_, wanted = arguments[4:]
     asked = [x for x, wants in zip((*vectors, *tables), wanted, strict=True) if wants]
-    return [x.new_empty(x.shape) for x in (*lefts, *rights, v, *asked)]
+    return [*map(room_like, (*lefts, *rights, v)), *(x.new_empty(x.shape) for x in asked)]
 
 
 define("fused", f"({ARGUMENTS}) -> (Tensor, Tensor)", _forward, _forward_shapes)

@@ -21,9 +21,10 @@ from ..vectors import is_constant
 from .blocks import Lists, both_lists, lists
 from .data import packed
 from .functions import TRITON, jitted
+from .masks import is_plain
 from .options import Options
 from .program import Program, Pull, program
-from .source import SINK, Wanted, Written, is_plain, written
+from .source import SINK, Wanted, Written, written
 from .templates import launch
 from .templates.common import INTERPRETED, Constants
 from .tilings import Tiling, tiling
@@ -94,7 +95,9 @@ class Pass:
         vectors = tuple(s for s in self.made.vectors if s in self.wanted and s not in self.stretching)
         named = frozenset(name for name in self.wanted if isinstance(name, str))
         nodes = (*(self.made.vectors[symbol][1] for symbol in vectors), *reads)
-        wanted = Wanted(vectors, reads, any(gathers(node, named) for node in nodes))
+        sink = self.made.formula.weight.sink if SINK in self.wanted else None
+        adds_up = any(gathers(node, named, J) for node in nodes) or (sink is not None and gathers(sink.node, named, I))
+        wanted = Wanted(vectors, reads, adds_up)
         return written(self.made, whole, wanted, exact, self._covering, self.v.dtype == torch.float16)
 
     @cached_property
@@ -169,7 +172,7 @@ class Pass:
         width = max(16, sum(launch.padded(int(x.shape[3])) for x in self.lefts))
         sizes = width, int(self.v.shape[3]), self.v.element_size()
         made = self.made
-        return tiling(capability, *sizes, which, loads(made), is_marked(made), made.is_exponential, beside(made))
+        return tiling(capability, *sizes, which, loads(made), beside(made), marked=is_marked(made))
 
     def lists(self, rows: int, columns: int, held: Any) -> Lists | None:
         """The tiles that the mask lets through; None where there is no mask."""
@@ -223,10 +226,10 @@ def marks_of(made: Program) -> tuple[Read, ...]:
 
 
 @lru_cache(maxsize=1024)
-def gathers(node: Any, wanted: frozenset[str]) -> bool:
-    """Whether many keys of a row read one number of a wanted table, so that its gradient is a sum over them."""
+def gathers(node: Any, wanted: frozenset[str], along: Any) -> bool:
+    """Whether many keys of a row (along J), or many rows (I), read one number of a wanted table, which adds them up."""
     reads = (part for part in walk(node) if isinstance(part, Read) and part.table in wanted)
-    return any(all(J in (index - J).free_symbols & (index + J).free_symbols for index in r.indices) for r in reads)
+    return any(all(along in (x - along).free_symbols & (x + along).free_symbols for x in r.indices) for r in reads)
 
 
 @lru_cache(maxsize=1024)

@@ -23,7 +23,7 @@ from ...algebra.calculus import derivative
 from ...algebra.canonical import canonical, multiplied_out
 from ...algebra.fold import fold
 from ...algebra.formula import Formula
-from ...algebra.functions import Abs, FloorDiv, Maximum, Minimum, Mod, Where
+from ...algebra.functions import Abs, FloorDiv, Log, Maximum, Minimum, Mod, Where
 from ...algebra.intervals import Intervals
 from ...algebra.laws import Hoister, Kind, expanded, kind_of
 from ...algebra.nodes import BATCH, HEAD, SCORE, SIZES, I, IsZero, J, Pair, Read, is_integral, is_truth, read, walk
@@ -36,6 +36,7 @@ LOW, HIGH = -15, 15  # exponents between which ψ needs no maximum taken out: 2^
 VECTORS = (Kind.ROW, Kind.COLUMN)
 PRODUCT = Pair("dot")  # q·k
 ROW_STEP, COLUMN_STEP = Pair("row_step"), Pair("column_step")  # i − anchor and j − anchor
+POSITIONS = (I, J, ROW_STEP, COLUMN_STEP)
 SQUARES = {"q": read("‖q‖²", BATCH, HEAD, I), "k": read("‖k‖²", BATCH, HEAD, J)}
 LENGTHS = {"q": read("1/‖q‖", BATCH, HEAD, I), "k": read("1/‖k‖", BATCH, HEAD, J)}
 MADE = ("‖q‖²", "‖k‖²", "1/‖q‖", "1/‖k‖")  # names of vectors that q and k make; a metric may follow
@@ -96,16 +97,26 @@ class Program:
         return bool(low >= LOW and high <= HIGH)
 
     @cached_property
+    def is_settled(self) -> bool:
+        """Whether what the first block shows of E serves for all: nothing in it grows with positions by itself."""
+        if not self.is_exponential or self.is_bounded:
+            return self.is_bounded
+        nodes = [self.height, *(node for kind, node in self.vectors.values() if kind in (Kind.COLUMN, Kind.OFFSET))]
+        return not any(part in POSITIONS for node in nodes for part in walk(_without_reads(node)))
+
+    @cached_property
     def flags(self) -> dict[str, int]:
         """What a kernel asks of a formula."""
         return {
             "EXPONENTIAL": self.is_exponential,
             "BOUNDED": self.is_bounded,
+            "SETTLED": self.is_settled,
             "SHARED": self.is_shared,
             "HAS_MASK": self.mask is not None,
             "HAS_SINK": self.formula.weight.sink is not None,
             "COVERED": self.is_softmax_like,
             "PRODUCTS": len(self.products),
+            "SEVERAL": len(self.products) > 1,
         }
 
     @cached_property
@@ -316,6 +327,11 @@ def _products(terms: tuple[Term, ...], mask: Any | None) -> tuple[Pair, ...]:
 # -- several terms ---------------------------------------------------------------------------------------------
 
 
+def _without_reads(node: Any) -> Any:
+    """The node with symbols in place of what stands in tables."""
+    return node.xreplace({part: sympy.Dummy() for part in walk(node) if isinstance(part, Read)})
+
+
 def _highest(terms: tuple[Term, ...]) -> Any:
     """The largest exponent; one whose r is 0 does not count."""
     heights = [_height(term) for term in terms]
@@ -329,8 +345,10 @@ LOWEST = sympy.Symbol("lowest", real=True)  # −∞, which the algebra's number
 
 
 def _height(term: Term) -> Any:
-    exponent = sympy.S.Zero if term.exponent is None else term.exponent
-    return exponent if term.r.is_Number else Where(IsZero(term.r), LOWEST, exponent)
+    """The exponent, raised by that of a large r: weights relative to the highest have a place in float16."""
+    size = Maximum(sympy.S.One, Abs(term.r))
+    height = (sympy.S.Zero if term.exponent is None else term.exponent) + LOG2E * Log(size)
+    return height if term.r.is_Number else Where(IsZero(term.r), LOWEST, height)
 
 
 def _slopes(place: int, term: Term, leaf: Any) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, Given, I, J, Pair,
 from ..call import Call
 from ..tables import refuse_range
 from ..vectors import reading
+from .keeping import Kept, starts
 
 MOST = 64  # places outside that a message is made of
 
@@ -103,19 +104,27 @@ def _look(call: Call, guarded: GuardedRead, shape: tuple[int, ...]) -> None:
     guard = guarded.guard if kind_of(guarded.guard) in (Kind.HEAD, kind) else None
     if kind in (Kind.FULL, Kind.OFFSET) or guard is None:
         return
-    key = (guarded, shape, _sizes(call), tuple((t.data_ptr(), t._version) for t in call.tables.values()))
-    if key in _SEEN:
-        return
-    part = reading(call, kind)
-    for axis in range(len(guarded.read.indices)):
-        place = part.index(guarded.read, axis)
-        wrong = ((place < 0) | (place >= shape[axis])) & part.mask(guard)
-        if bool(wrong.any()):
-            found = place.expand_as(wrong)[wrong]
-            refuse_range(call, guarded.read, axis, int(found.min()), int(found.max()))
-    if len(_SEEN) > 4096:
-        _SEEN.clear()
-    _SEEN.add(key)
+
+    def is_inside() -> bool:
+        part = reading(call, kind)
+        for axis in range(len(guarded.read.indices)):
+            place = part.index(guarded.read, axis)
+            wrong = ((place < 0) | (place >= shape[axis])) & part.mask(guard)
+            if bool(wrong.any()):
+                found = place.expand_as(wrong)[wrong]
+                refuse_range(call, guarded.read, axis, int(found.min()), int(found.max()))
+        return True
+
+    nodes = (*guarded.read.indices, guard)
+    names = {part.table for node in nodes for part in walk(node) if isinstance(part, Read | Given)}
+    looked_at = [*starts(call), *(_as_it_came(call, name) for name in sorted(names))]
+    SEEN.get((guarded, shape, _sizes(call)), call.q.device, looked_at, is_inside)
 
 
-_SEEN: set[Any] = set()  # tables that were looked at, by where they lie and how often they were written
+def _as_it_came(call: Call, name: str) -> Any:
+    """A table as the caller has it: the door makes another tensor of narrow integers every time."""
+    given = call.given[name]
+    return given if isinstance(given, torch.Tensor) else call.tables[name]
+
+
+SEEN: Kept[bool] = Kept(64)  # what was looked at and found inside

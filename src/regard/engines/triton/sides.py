@@ -22,7 +22,10 @@ from ...algebra.nodes import Pair, Read, walk
 from ..call import Call
 from ..reading import Reading
 from ..vectors import is_constant, reading
+from .extremes import Tiles
+from .keeping import Kept, is_captured, starts
 from .program import LENGTHS, LOG2E, PRODUCT, ROW_STEP, SQUARES, Program, program
+from .verdicts import verdicts
 
 ANCHOR = 128  # rows that count from one place
 WIDER = {torch.float32: torch.float64}  # float32 of others
@@ -36,7 +39,7 @@ class Sides:
     lefts: tuple[Any, ...]
     rights: tuple[Any, ...]
     vectors: dict[Any, Any]  # symbol: (B or 1, H or 1, length), or (H or 1, differences)
-    highest: int  # the difference i − j at the first place of an offset vector
+    highest: int  # the difference i − j at the first place of an offset vector; 0 where there is none
     sink: Any | None  # (B or 1, H or 1, N): log₂ of the sink where ψ is exponential
 
 
@@ -54,7 +57,8 @@ def sides(call: Call) -> Sides:
     vectors = {symbol: _vector(call, kind, node, own) for symbol, (kind, node) in made.vectors.items()
                if not (kind == Kind.HEAD and is_constant(node))}  # fmt: skip
     lefts, rights = zip(*products, strict=True) if products else ((), ())
-    return Sides(lefts, rights, vectors, _highest(call) + MARGIN, _sink(call, made))
+    offsets = any(kind == Kind.OFFSET for kind, _ in made.vectors.values())
+    return Sides(lefts, rights, vectors, _highest(call) + MARGIN if offsets else 0, _sink(call, made))
 
 
 def dropped(call: Call) -> Any | None:
@@ -84,8 +88,17 @@ def _moved(call: Call) -> tuple[Any, Any]:
     only = {pair.word for pair in call.formula.pairs} == {"sqdist"}
     if not only or call.dtype != torch.float32 or not call.keys:
         return call.q, call.k
-    origin = call.k.detach().mean(2, keepdim=True)
+    with torch.no_grad():
+        origin = call.k.mean(2, keepdim=True) if call.formula.mask is None else _mean_of_read(call)
     return call.q - origin.repeat_interleave(call.group, dim=1), call.k - origin
+
+
+def _mean_of_read(call: Call) -> Any:
+    """The mean of the keys that some row may read: others, as those behind a text's end, may lie anywhere."""
+    _, possible = verdicts(Tiles(call, call.queries, 1))
+    heads = possible.expand(-1, call.heads, -1, -1).unflatten(1, (-1, call.group))
+    read = heads.any(2).mT  # (B or 1, G, n, 1)
+    return torch.where(read, call.k, 0.0).sum(2, keepdim=True) / read.sum(2, keepdim=True).clamp(min=1)
 
 
 def _product(call: Call, pair: Pair, q: Any, k: Any) -> tuple[Any, Any]:
@@ -168,40 +181,45 @@ def _own_reading(call: Call, kind: Kind, own: Mapping[str, Any]) -> _OwnReading:
 
 def _vector(call: Call, kind: Kind, node: Any, own: Mapping[str, Any]) -> Any:
     if not any(isinstance(part, Read) for part in walk(node)):
-        made = _fixed if call.xp.known(call.q) else _fixed.__wrapped__  # a compiler's tensors are not kept
-        return made(kind, node, _Same(call))
+        return _fixed(call, kind, node)
     return _flat(kind, _value(_own_reading(call, kind, own), node))
 
 
 def _value(part: _OwnReading, node: Any) -> Any:
-    """The value for every place; none that is not finite, as a logarithm that no pair reads, has a gradient."""
+    """The value for every place; one that is not finite, as a logarithm that no pair reads, has no gradient."""
+    if is_linear(node):
+        return part.array(part.real(fold(node, part, part.memo)))
     with torch.no_grad():
         found = part.array(part.real(fold(node, part)))
     live = replace(part, live=found.isfinite(), memo={})
-    return live.array(live.real(fold(node, live, live.memo)))
+    return torch.where(live.live, live.array(live.real(fold(node, live, live.memo))), found)
 
 
-class _Same:
-    """A call that is like another if all that a vector without tables depends on is the same."""
-
-    def __init__(self, call: Call) -> None:
-        starts = call.first if call.first is not None else id(call.start)
-        self.key = (call.batch, call.heads, call.queries, call.keys, call.width, starts, call.q.device)
-        one = call.q.new_empty((1, 1, 1, 1))  # keeps no q alive
-        q, k = one.expand(call.q.shape), one.expand(call.k.shape)
-        self.call = replace(call, q=q, k=k, v=None, given={"q": q}, tables={})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+@lru_cache(maxsize=1024)
+def is_linear(node: Any) -> bool:
+    """Whether tables are summed and multiplied by numbers alone: no place then spoils the gradient of another."""
+    if isinstance(node, Read) or not node.has(Read):
+        return True
+    reads = [part for part in node.args if part.has(Read)]
+    if not all(map(is_linear, reads)):
+        return False
+    return bool(node.is_Add or (node.is_Mul and len(reads) == 1 and all(map(is_constant, set(node.args) - set(reads)))))
 
 
-@lru_cache(maxsize=256)
-def _fixed(kind: Kind, node: Any, same: _Same) -> Any:
-    """A vector that sizes and positions alone decide, made once."""
-    return _flat(kind, _value(_own_reading(same.call, kind, {}), node))
+FIXED: Kept[Any] = Kept(256)
+
+
+def _fixed(call: Call, kind: Kind, node: Any) -> Any:
+    """A vector that sizes and positions alone decide: for calls that are alike in them, made once."""
+
+    def made() -> Any:
+        with torch.inference_mode(False):  # kept for calls that are differentiated
+            return _flat(kind, _value(_own_reading(call, kind, {}), node))
+
+    if not call.xp.known(call.q) or is_captured(call.q.device):  # a compiler's tensors are not kept
+        return made()
+    sizes = call.batch, call.heads, call.queries, call.keys, call.width, call.first
+    return FIXED.get((kind, node, sizes), call.q.device, starts(call), made)
 
 
 def _flat(kind: Kind, value: Any) -> Any:
@@ -217,7 +235,7 @@ def _rows(part: _OwnReading, node: Any) -> Any:
 
 
 def _highest(call: Call) -> int:
-    """The highest i − j of a call."""
+    """The highest i − j of a call; where its batches start apart, this waits for the device."""
     first = call.first if call.first is not None else max(call.start.tolist(), default=0)
     return first + call.queries - 1
 

@@ -25,8 +25,9 @@ from ...algebra.fold import fold
 from ...algebra.formula import Formula
 from ...algebra.intervals import Intervals
 from ...algebra.laws import Kind
-from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, I, IsZero, J, Pair, Read, symbols
+from ...algebra.nodes import BATCH, HEAD, HEADS, KEYS, WIDTH, AtLeastZero, I, IsZero, J, Read
 from ..vectors import is_constant
+from .masks import ends_in, is_plain, marks_in
 from .program import COLUMN_STEP, LOWEST, PSI, ROW_STEP, Program, Pull, psi
 from .writing import COLUMNS, ROWS, SINGLE, Writer
 
@@ -124,9 +125,14 @@ class _Module:
         self.made, self.integer_tables, self.covering, self.layout = made, integer_tables, covering, _Layout()
         self.kinds = {symbol: kind for symbol, (kind, _) in made.vectors.items()}
         self.of = {kind: [s for s, found in self.kinds.items() if found == kind] for kind in Kind}
-        self.marks = _marks(made.mask)
+        self.marks = marks_in(made.mask)
         marks = {symbol: read for found in self.marks.values() for read, symbol in found.items()}
-        names = {symbol: symbol.name for symbol in (*self.kinds, *marks)}
+        mask = sympy.true if made.mask is None else made.mask
+        self.mask = mask.xreplace({read: symbol for symbol, read in marks.items()})
+        self.ends = ends_in(self.mask)
+        ends = dict.fromkeys(end for _, end in self.ends.values())
+        self.bounds = {end: sympy.Symbol(f"bound{place}", integer=True) for place, end in enumerate(ends)}
+        names = {symbol: symbol.name for symbol in (*self.kinds, *marks, *self.bounds.values())}
         names |= {I: "i", J: "j", HEAD: "h", BATCH: "b", PSI: "psi", LOWEST: 'float("-inf")'}
         names |= {psi(place): f"psi{place}" for place in range(len(made.terms))}
         names |= {ROW_STEP: "((i - anchor) * 1.0)", COLUMN_STEP: "((j - anchor) * 1.0)"}
@@ -135,7 +141,7 @@ class _Module:
         spreads |= dict.fromkeys((HEADS, KEYS, WIDTH), SINGLE)
         self.writer = Writer(
             _Sizes(names, self),
-            INTEGERS | {symbol for symbol, read in marks.items() if read.table in integer_tables},
+            INTEGERS.union(self.bounds.values(), (s for s, read in marks.items() if read.table in integer_tables)),
             spreads,
             self._read,
             self._given,
@@ -245,10 +251,11 @@ class _Module:
         return lines
 
     def _admitted(self) -> str:
-        node = sympy.true if self.made.mask is None else self.made.mask
-        node = node.xreplace({read: symbol for found in self.marks.values() for read, symbol in found.items()})
+        bounded = {relation: AtLeastZero(sign * (J - self.bounds[end])) for relation, (sign, end) in self.ends.items()}
+        node = self.mask.xreplace(bounded)
+        lines = [f"{bound.name} = {fold(end, self.writer).text}" for end, bound in self.bounds.items()]
         note = "Whether the mask admits a pair."
-        return self._function("admitted", "product, known, at", note, self.writer.write(node))
+        return self._function("admitted", "product, known, at", note, self.writer.write(node), lines)
 
     def _sink(self) -> str:
         """The row vector that the host prepares behind those of the formula."""
@@ -375,31 +382,6 @@ def within(index, size):
     """An index of a table, kept within it."""
     return tl.minimum(tl.maximum(index, 0), size - 1).to(tl.int64)
 '''
-
-
-def _marks(mask: Any) -> dict[Kind, dict[Any, Any]]:
-    """What a mask reads of tables for each row alone, and for each column alone: a symbol for each."""
-    found: dict[Kind, dict[Any, Any]] = {Kind.ROW: {}, Kind.COLUMN: {}}
-    for read in () if mask is None else _reads(mask):
-        seen = symbols(read)
-        kind = {(True, False): Kind.ROW, (False, True): Kind.COLUMN}.get((I in seen, J in seen))
-        if kind is not None and not any(isinstance(part, Pair) for part in seen):
-            found[kind].setdefault(read, sympy.Symbol(f"{kind}_mark{len(found[kind])}", real=True))
-    return found
-
-
-def is_plain(read: Read) -> bool:
-    """Whether a table is read at b, h, i and j themselves."""
-    return all(index in (BATCH, HEAD, I, J) for index in read.indices)
-
-
-def _reads(node: Any) -> Iterator[Read]:
-    """The reads of tables, without those inside another's indices."""
-    if isinstance(node, Read):
-        yield node
-    else:
-        for part in node.args:
-            yield from _reads(part)
 
 
 def _taken_in(pull: Pull) -> Pull:

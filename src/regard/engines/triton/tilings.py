@@ -1,7 +1,8 @@
 """Tile sizes by chip and head width: rows and keys of a block, warps of a program, blocks in flight.
 
 Those of Hopper in widths 64 and 128 are the fastest of a sweep (bench/gpu_sweep.py). The others were found by compiling
-for the chip without it: blocks that are admitted whole spill no registers, and shared memory stays within its limit.
+for the chip without it: blocks that are admitted whole spill few registers (float32 some more), and shared memory stays
+within its limit.
 Where wide values or several products need more room, a tiling is cut until it fits.
 """
 
@@ -22,12 +23,11 @@ class Tiling:
 
 KERNELS = ("forward", "rows", "keys")  # the forward pass; backward with rows held (dq), with keys held (dk, dv)
 HOPPER = {
-    64: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 128, 8, 2)),
-    128: (Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
+    64: (Tiling(64, 64, 4, 4), Tiling(128, 64, 8, 3), Tiling(64, 128, 8, 2)),
+    128: (Tiling(64, 64, 4, 3), Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
     256: (Tiling(128, 64, 8, 2), Tiling(64, 64, 8, 2), Tiling(32, 64, 8, 2)),
 }
-# Hopper, width 128, forward: two programs fit on a multiprocessor, so that one may multiply while the other weighs
-TWO = {False: Tiling(64, 64, 4, 3), True: Tiling(64, 64, 4, 2)}  # True: with loads
+AHEAD = {64: Tiling(64, 128, 4, 2), 128: Tiling(64, 64, 4, 2)}  # forward, with loads, or where a mask reads tables
 LOADED = Tiling(32, 64, 4, 3)  # Hopper, width 128, keys held, with numbers for each pair
 KEPT = Tiling(64, 64, 4, 2)  # keys held, with dS written down
 WIDEST = 256  # of one product
@@ -50,24 +50,23 @@ def tiling(
     dtype_bytes: int,
     which: str,
     loads: int = 0,
-    marked: bool = False,
-    exponential: bool = True,
     vectors: int = 0,
+    *,
+    marked: bool = False,
 ) -> Tiling:
     """The tiling of a kernel. `width` is that of all products together; dtype_bytes those of the widest operand.
 
     loads:  numbers that are read from tables for each pair; the compiler brings them ahead into shared memory too
-    marked: whether a mask reads tables for each row or key; they take the place that a third stage would
-    exponential: whether the chip's special units are as busy as those of its products
     vectors: numbers that are read for each row, or for each key, of a block; brought ahead as well
+    marked:  whether a mask reads tables for each row or key; they take the place that a third stage would
     """
     table = FLOAT32 if dtype_bytes == 4 else HOPPER if _has_large_memory(capability) else AMPERE
     wide = max(_padded(width), _padded(value_width))
     found = KEPT if which == "kept" else table[64 if wide <= 64 else 128 if wide <= 128 else 256][KERNELS.index(which)]
-    if table is HOPPER and wide == 128:
-        if which == "forward" and (exponential or loads):
-            found = TWO[loads > 0 or marked]
-        elif which == "keys" and loads:
+    if table is HOPPER:
+        if which == "forward" and (loads or marked):
+            found = AHEAD.get(max(64, wide), found)
+        elif which == "keys" and wide == 128 and loads:
             found = LOADED
 
     def fits(tiles: Tiling) -> bool:

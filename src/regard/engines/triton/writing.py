@@ -89,7 +89,7 @@ class Writer:
         terms = terms if whole else [self.real(term) for term in terms]
         text = terms[0].text
         for term in terms[1:]:
-            negative = term.text.startswith("-") and term.bond >= PRODUCT
+            negative = term.text.startswith("-") and (term.bond >= PRODUCT or term.value is not None)
             text += f" - {term.text[1:]}" if negative else f" + {term.within(SUM)}"
         return Piece(text, SUM, whole, spread=_joint(terms))
 

@@ -50,7 +50,7 @@ from .names import (
 )
 
 
-@jit(do_not_specialize=["lists", "sizes", "launch"])
+@jit
 def backward_keys(
     left,  # descriptors of arrays (B, heads, length, width), tiles (1, 1, rows, width): q, k, v, dy, dk, dv
     right,

@@ -15,7 +15,7 @@ from .names import gl, jit, load_tile, mbarrier, wait_stores, warpgroup_mma, war
 WARPGROUPS = gl.constexpr(2)
 
 
-@jit(do_not_specialize=["lists", "sizes", "launch"])
+@jit
 def backward_queries(
     right,  # descriptors of arrays (B, heads, length, width), tiles (1, 1, 64, width): k, dq
     out,

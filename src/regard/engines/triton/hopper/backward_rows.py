@@ -33,7 +33,7 @@ from .common import (
 from .names import gl, jit, load_tile, mbarrier, wait_stores, warpgroup_mma, warpgroup_mma_wait
 
 
-@jit(do_not_specialize=["lists", "sizes", "launch"])
+@jit
 def backward_rows(
     left,  # descriptors of arrays (B, heads, length, width), tiles (1, 1, rows, width): q, k, v, dy, dq
     right,

@@ -1,5 +1,5 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment"
-# ruff: noqa: RUF005 - Triton knows no starred tuples
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, assignment, possibly-undefined"
+
 """y_i = Σ_j w_ij v_j on Hopper: one warp loads tiles, warpgroups of 64 rows multiply and weigh them.
 
     S_t = Q K_tᵀ        P_t = ψ(S_t)        Y = Σ_t P_t V_t
@@ -7,12 +7,14 @@
 The products of one block run under the weights of another: S_(t+1) and P_t V_t are issued together, the weights of
 block t+1 are made as soon as S_(t+1) is there, and P goes into its product from the registers where it was made.
 
-Vectors of columns alone (F.STAGED of them) are laid beside a block by the warp that loads, so that no register holds
-them while products are awaited.
+A program that takes many tiles may go from one to the next in the same step (S.LINKED): S of the next tile's first
+block is issued beside P V of this one's last. The rows of both are there then, so that they have two places.
 
-F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, IN_TURN, OWN_OUT (tilings.Tiling).
+F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, IN_TURN, OWN_OUT, LINKED,
+HELD (tilings.Tiling).
 """
 
+from .columns import columns_laid, lay_columns, make_columns
 from .common import (
     ANCHORED,
     LINES,
@@ -35,7 +37,6 @@ from .common import (
     turn,
 )
 from .names import (
-    all_threads,
     fence_async_shared,
     gl,
     jit,
@@ -49,7 +50,7 @@ from .names import (
 from .weights import begin, finish, look, weigh
 
 
-@jit(do_not_specialize=["lists", "sizes", "launch"])
+@jit
 def forward(
     left,  # descriptors of arrays (B, heads, length, width), tiles (1, 1, rows, width)
     right,
@@ -66,11 +67,11 @@ def forward(
     S: gl.constexpr,
 ):
     """One tile of rows after another: 64 · WARPGROUPS rows, all blocks of keys that the mask lets through."""
-    held = make_tiles(left, S.WARPGROUPS)
+    held = make_tiles(left, S.HELD * S.WARPGROUPS)
     kept = make_tiles(out, S.WARPGROUPS) if S.OWN_OUT else held
     keys = make_ring(right, S.STAGES, S.WARPGROUPS)
     values = make_ring(value, S.STAGES, S.WARPGROUPS)
-    whole = (held, kept, make_barriers(1, 1), make_barriers(1, S.WARPGROUPS))
+    whole = (held, kept, make_barriers(S.HELD, 1), make_barriers(S.HELD, S.WARPGROUPS))
     memory = (whole, keys, values, make_columns(right, F, S), make_barriers(S.WARPGROUPS, 1))
     walk = (lists, order, sizes, launch)
     given = (out, total, start, data)
@@ -99,44 +100,6 @@ def forward(
 
 
 @jit
-def make_columns(right, F: gl.constexpr, S: gl.constexpr):
-    """(memory, ready, empty) for the vectors of a block's columns; nothing where there are none."""
-    LAYOUT: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    columns = (right, right, right)
-    if F.STAGED > 0:
-        memory = gl.allocate_shared_memory(gl.float32, [S.STAGES * F.STAGED, right.block_shape[2]], LAYOUT)
-        columns = (memory, make_barriers(S.STAGES, 1), make_barriers(S.STAGES, S.WARPGROUPS))
-    return columns
-
-
-@jit
-def lay_columns(columns, data, b, h, first, count, length, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
-    """Lays the vectors of block number `count` down, asked for before its place is empty."""
-    memory, ready, empty = columns
-    place, parity = turn(count, S.STAGES)
-    j = first + gl.arange(0, BLOCK, gl.BlockedLayout([BLOCK // 32], [32], [1], [0]))
-    found = F.columns(data, F.heads(data, b, h), b, h, j, j < length)
-    mbarrier.wait(empty.index(place), parity ^ 1)
-    for number in gl.static_range(F.STAGED):
-        memory.index(place * F.STAGED + number).store(found[number])
-    all_threads()
-    mbarrier.arrive(ready.index(place), count=1)
-
-
-@jit
-def columns_laid(columns, count, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
-    """The vectors of block number `count`, each (1, BLOCK)."""
-    memory, ready, _empty = columns
-    place, parity = turn(count, S.STAGES)
-    mbarrier.wait(ready.index(place), parity)
-    found = ()
-    for number in gl.static_range(F.STAGED):
-        line = memory.index(place * F.STAGED + number).load(gl.SliceLayout(0, block_layout(BLOCK)))
-        found = found + (line[None, :],)
-    return found
-
-
-@jit
 def load(left, right, value, data, memory, walk, F: gl.constexpr, S: gl.constexpr):
     """The warp that loads: the rows of a tile, then each of its blocks of keys and of values."""
     whole, keys, values, columns = memory[0], memory[1], memory[2], memory[3]
@@ -148,10 +111,12 @@ def load(left, right, value, data, memory, walk, F: gl.constexpr, S: gl.constexp
         b, h, tile = place_of(step, launch, sizes[0], order, S.LISTED)
         named, _some, blocks = list_of(lists, b, h, tile, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
         block = block_of(named, 0, blocks, S.LISTED)
-        mbarrier.wait(empty.index(0), (step & 1) ^ 1)
-        mbarrier.expect(ready.index(0), S.WARPGROUPS * left.block_type.nbytes)
+        own, parity = turn(step, S.HELD)
+        mbarrier.wait(empty.index(own), parity ^ 1)
+        mbarrier.expect(ready.index(own), S.WARPGROUPS * left.block_type.nbytes)
         for w in gl.static_range(S.WARPGROUPS):
-            load_tile(left, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(0), held.index(w))
+            rows = held.index(own * S.WARPGROUPS + w)
+            load_tile(left, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(own), rows)
         group = h // sizes[1]
         for place in range(gl.maximum(blocks, 1)):  # one at least, also for rows that read nothing
             first = block * BLOCK
@@ -167,34 +132,27 @@ def load(left, right, value, data, memory, walk, F: gl.constexpr, S: gl.constexp
 def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexpr):
     """A warpgroup: 64 rows of each tile, from the first block to y and the total."""
     whole, keys, values, columns, turns = memory
-    held, kept, ready, empty = whole
-    lists, order, sizes, launch = walk
-    out, total, start, data = given
+    held, kept, _ready, empty = whole
+    out, total, sizes = given[0], given[1], walk[2]
     BLOCK: gl.constexpr = keys[0].shape[3]
     WIDE: gl.constexpr = values[0].shape[4]
-    SCORES: gl.constexpr = block_layout(BLOCK)
-    lines = gl.arange(0, LINES, gl.SliceLayout(1, SCORES))
+    lines = gl.arange(0, LINES, gl.SliceLayout(1, block_layout(BLOCK)))
+    rounds = rounds_of(walk[3])
     count = 0
-    for step in range(rounds_of(launch)):
-        b, h, tile = place_of(step, launch, sizes[0], order, S.LISTED)
-        named, some, blocks = list_of(lists, b, h, tile, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
-        first = (tile * S.WARPGROUPS + W) * LINES
-        r = (first + lines)[:, None]
-        position = gl.load(start + b).to(gl.int32)
-        anchor = position + first // ANCHORED * ANCHORED
-        head = F.heads(data, b, h)
-        row = F.rows(data, head, b, h, r, r < sizes[2])
-        known = (head, row, (0.0,), data)
-        unit = F.unit(known) if F.EXPONENTIAL else 1.0
-        m, l = begin(known, unit, SCORES, F)
+    if S.LINKED:
+        tile = tile_of(W, 0, walk, given, BLOCK, F, S)
+        left, m, l = opened(W, 0, 0, tile, memory, BLOCK, WIDE, F, S)
+    for step in range(rounds):
+        if not S.LINKED:
+            tile = tile_of(W, step, walk, given, BLOCK, F, S)
+        first, listed, here = tile
+        _block, later, named, some = listed
+        b, h, unit, blocks = here[0], here[1], here[4], here[9]
+        own = step % S.HELD
         acc = gl.zeros([LINES, WIDE], gl.float32, block_layout(WIDE))
-        here = (b, h, r + position, anchor, unit, head, row, data, sizes[3], blocks)
-
-        mbarrier.wait(ready.index(0), step & 1)
-        ring = (matrix(held.index(W)), keys, values, columns, turns)
-        block, later = block_of(named, 0, blocks, S.LISTED), block_of(named, 1, blocks, S.LISTED)
-        p, m, l = first_weights(W, block, m, l, count, ring, here, BLOCK, F, S)
-        left = as_left(p, values, WIDE)
+        if not S.LINKED:
+            left, m, l = opened(W, step, count, tile, memory, BLOCK, WIDE, F, S)
+        ring = (matrix(held.index(own * S.WARPGROUPS + W)), keys, values, columns, turns)
         for place in range(1, blocks):
             block = later
             later = block_of(named, place + 1, blocks if F.USES_J else some, S.LISTED)
@@ -203,11 +161,15 @@ def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexp
             )
         count += gl.maximum(blocks, 1)
         if S.OWN_OUT:
-            mbarrier.arrive(empty.index(0), count=1)
-        mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
-        acc = warpgroup_mma_wait(0, deps=(mixed,))
+            mbarrier.arrive(empty.index(own), count=1)
+        state = (m, l)
+        if S.LINKED and step + 1 < rounds:
+            acc, left, m, l, tile = turned_over(W, acc, left, step + 1, count, memory, walk, given, BLOCK, WIDE, F, S)
+        else:
+            mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
+            acc = warpgroup_mma_wait(0, deps=(mixed,))
         release_block(values, count - 1, S.STAGES)
-        y, z = finish(acc, m, l, unit, blocks, WIDE, F)
+        y, z = finish(acc, state[0], state[1], unit, blocks, WIDE, F)
         if F.SHARED:
             at = total + (b.to(gl.int64) * sizes[0] + h) * sizes[2] + first + lines
             gl.store(at, z, mask=first + lines < sizes[2])
@@ -218,33 +180,113 @@ def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexp
         store_tile(out, [b, h, first, 0], kept.index(W))
         if not S.OWN_OUT:
             wait_stores(pendings=0)
-            mbarrier.arrive(empty.index(0), count=1)
+            mbarrier.arrive(empty.index(own), count=1)
     wait_stores(pendings=0)
 
 
 @jit
-def first_weights(
-    W: gl.constexpr, block, m, l, count, ring, here, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr
+def tile_of(W: gl.constexpr, step, walk, given, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
+    """A round's tile: its first row; its first two blocks, where all are named, how many need the mask; `here`."""
+    lists, order, sizes, launch = walk
+    _out, _total, start, data = given
+    b, h, number = place_of(step, launch, sizes[0], order, S.LISTED)
+    named, some, blocks = list_of(lists, b, h, number, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
+    first = (number * S.WARPGROUPS + W) * LINES
+    r = (first + gl.arange(0, LINES, gl.SliceLayout(1, block_layout(BLOCK))))[:, None]
+    position = gl.load(start + b).to(gl.int32)
+    anchor = position + first // ANCHORED * ANCHORED
+    head = F.heads(data, b, h)
+    row = F.rows(data, head, b, h, r, r < sizes[2])
+    unit = F.unit((head, row, (0.0,), data)) if F.EXPONENTIAL else 1.0
+    block, later = block_of(named, 0, blocks, S.LISTED), block_of(named, 1, blocks, S.LISTED)
+    here = (b, h, r + position, anchor, unit, head, row, data, sizes[3], blocks)
+    return first, (block, later, named, some), here
+
+
+@jit
+def opened(
+    W: gl.constexpr,
+    step,
+    count,
+    tile,
+    memory,
+    BLOCK: gl.constexpr,
+    WIDE: gl.constexpr,
+    F: gl.constexpr,
+    S: gl.constexpr,
 ):
-    """P of a tile's first block, always with the mask, and (m, l) after it; its values are awaited."""
-    query, keys, values, columns, turns = ring
-    zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
-    key = await_block(keys, count, S.STAGES)
-    if S.IN_TURN:
-        take_turn(turns, count, W)
-    scores = warpgroup_mma(query, key.permute((1, 0)), zero, use_acc=False, is_async=True)
+    """P of a tile's first block, as the left side of P V, and (m, l) after it."""
+    _whole, _keys, values, _columns, turns = memory
+    scores = scores_of_first(W, step, count, memory, BLOCK, S)
     if S.IN_TURN:
         pass_turn(turns, W, S.WARPGROUPS)
     scores = warpgroup_mma_wait(0, deps=(scores,))
+    p, m, l = first_weights(scores, count, tile, memory, BLOCK, F, S)
+    return as_left(p, values, WIDE), m, l
+
+
+@jit
+def turned_over(
+    W: gl.constexpr,
+    acc,
+    left,
+    step,
+    count,
+    memory,
+    walk,
+    given,
+    BLOCK: gl.constexpr,
+    WIDE: gl.constexpr,
+    F: gl.constexpr,
+    S: gl.constexpr,
+):
+    """A tile's last P V beside S of the first block of the next, and what `opened` gives of that one."""
+    _whole, _keys, values, _columns, turns = memory
+    scores = scores_of_first(W, step, count, memory, BLOCK, S)
+    mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
+    if S.IN_TURN:
+        pass_turn(turns, W, S.WARPGROUPS)
+    tile = tile_of(W, step, walk, given, BLOCK, F, S)
+    scores = warpgroup_mma_wait(1, deps=(scores,))
+    p, m, l = first_weights(scores, count, tile, memory, BLOCK, F, S)
+    acc = warpgroup_mma_wait(0, deps=(mixed,))
+    return acc, as_left(p, values, WIDE), m, l, tile
+
+
+@jit
+def scores_of_first(W: gl.constexpr, step, count, memory, BLOCK: gl.constexpr, S: gl.constexpr):
+    """S of a tile's first block, once its rows and keys are there."""
+    held, _kept, ready, _empty = memory[0]
+    own, parity = turn(step, S.HELD)
+    mbarrier.wait(ready.index(own), parity)
+    return scores_of(W, matrix(held.index(own * S.WARPGROUPS + W)), memory[1], memory[4], count, BLOCK, S)
+
+
+@jit
+def first_weights(scores, count, tile, memory, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
+    """P of a tile's first block, always with the mask, and (m, l) after it; its values are awaited."""
+    _whole, keys, values, columns, _turns = memory
+    block, here = tile[1][0], tile[2]
     release_block(keys, count, S.STAGES)
+    m, l = begin((here[5], here[6], (0.0,), here[7]), here[4], block_layout(BLOCK), F)
     column = look(block, here, BLOCK, True, F)
     if F.STAGED > 0:
         column = columns_laid(columns, count, BLOCK, F, S)
-    p, m, l, _fade = weigh(scores, block, column, m, l, here, BLOCK, True, values[0].dtype, F)
+    p, m, l, _fade = weigh(scores, block, column, m, l, here, BLOCK, True, True, values[0].dtype, F)
     if F.STAGED > 0:
         release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)
     return p, m, l
+
+
+@jit
+def scores_of(W: gl.constexpr, query, keys, turns, count, BLOCK: gl.constexpr, S: gl.constexpr):
+    """S of block number `count`, once its keys are there."""
+    zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
+    key = await_block(keys, count, S.STAGES)
+    if S.IN_TURN:
+        take_turn(turns, count, W)
+    return warpgroup_mma(query, key.permute((1, 0)), zero, use_acc=False, is_async=True)
 
 
 @jit
@@ -266,11 +308,7 @@ def advance(
 ):
     """S of this block beside P V of the block before, then the weights of this block under P V."""
     query, keys, values, columns, turns = ring
-    zero = gl.zeros([LINES, BLOCK], gl.float32, block_layout(BLOCK))
-    key = await_block(keys, count, S.STAGES)
-    if S.IN_TURN:
-        take_turn(turns, count, W)
-    scores = warpgroup_mma(query, key.permute((1, 0)), zero, use_acc=False, is_async=True)
+    scores = scores_of(W, query, keys, turns, count, BLOCK, S)
     mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
     if S.IN_TURN:
         pass_turn(turns, W, S.WARPGROUPS)
@@ -285,11 +323,11 @@ def advance(
     if F.STAGED > 0:
         column = columns_laid(columns, count, BLOCK, F, S)
     if not F.HAS_MASK:
-        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, values[0].dtype, F)
+        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, False, values[0].dtype, F)
     elif masked:
-        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, True, values[0].dtype, F)
+        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, True, values[0].dtype, F)
     else:
-        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, values[0].dtype, F)
+        p, m, l, fade = weigh(scores, block, column, m, l, here, BLOCK, False, False, values[0].dtype, F)
     if F.STAGED > 0:
         release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)  # for the next P V, and the branch of common.py's last paragraph

@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
+from ..starting import Known, sixteens, start
 from ..templates.common import Constants
+from ..templates.launch import rows_like
 from .forward import forward as kernel
 from .names import TensorDescriptor, gl
 from .tilings import ROWS, Tiling, Traits, tiling
@@ -49,6 +51,11 @@ def unaligned(x: Any) -> str | None:
     return "lies further apart than the copy engine reaches" if any(step >= 2**40 for step in steps) else None
 
 
+def readable_step(x: Any) -> int:
+    """Of how many numbers the places are multiples at which the copy engine reads and writes vectors."""
+    return 16 // int(x.element_size())
+
+
 @lru_cache
 def _chip(device: Any) -> str | None:
     if device.type != "cuda":
@@ -73,11 +80,13 @@ def forward(call: Any, lists: Any | None, tiles: Tiling) -> tuple[Any, Any | Non
     lists: blocks.Lists of tiles.rows × tiles.columns; None where there is no mask
     """
     _, heads, rows = call.shape
-    y = _rows_like(call.lefts[0], call.shape, call.v)
+    y = rows_like(call, readable_step(call.v))
     total = torch.empty(call.shape, dtype=torch.float32, device=y.device) if _plain(call.formula.SHARED) else None
     group, length = heads // int(call.v.shape[1]), int(call.v.shape[2])
     launched, launch = _launch(call, lists, tiles)
-    kernel[(launched,)](
+    start(
+        kernel,
+        (launched,),
         descriptor(call.lefts[0], ROWS),
         descriptor(call.rights[0], tiles.columns),
         descriptor(call.v, tiles.columns),
@@ -86,7 +95,7 @@ def forward(call: Any, lists: Any | None, tiles: Tiling) -> tuple[Any, Any | Non
         call.start,
         call.data or (0,),
         *listed(call.start, lists),
-        (heads, group, rows, length),
+        (heads, Known(group), *sixteens(rows, length)),
         launch,
         call.formula,
         _sized(tiles, lists is not None),
@@ -137,13 +146,15 @@ def _launch(call: Any, lists: Any | None, tiles: Tiling) -> tuple[int, tuple[int
     """How many programs are launched, and what `common.place_of` reads."""
     batch, heads, rows = call.shape
     pairs, count = batch * heads, -(-rows // tiles.rows)
-    together = 1
-    if lists is not None:
-        held = sum(x.shape[2] * x.shape[3] * x.element_size() for x in (call.rights[0], call.v))
-        together = divisor(pairs, max(1, CACHED // held) * (heads // int(call.v.shape[1])))
-    programs = pairs * count
+    most = None
+    if lists is not None:  # a section ends with the tiles of least work: the fewer sections, the fairer the shares
+        read = min(int(call.v.shape[2]), lists.indices.shape[3] * tiles.columns)
+        held = sum(read * x.shape[3] * x.element_size() for x in (call.rights[0], call.v))
+        most = max(1, CACHED // held) * (heads // int(call.v.shape[1]))
+    programs, together = pairs * count, section(pairs, most)
     launched = min(programs, _processors(call.v.device)) if tiles.persistent else programs
-    return launched, (programs, -(-programs // launched), together * count, together, ordered(lists), 0)
+    rounds = -(-programs // launched) if tiles.persistent else Known(1)
+    return launched, (programs, rounds, together * count, together, ordered(lists), 0)
 
 
 def ordered(lists: Any | None) -> int:
@@ -152,22 +163,13 @@ def ordered(lists: Any | None) -> int:
 
 
 @lru_cache
-def divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is at most `most`."""
-    return next(part for part in range(min(number, most), 0, -1) if number % part == 0)
+def section(pairs: int, most: int | None) -> int:
+    """How many pairs (b, head) make a section: the largest divisor that is at most `most`; without lists one."""
+    if most is None:
+        return Known(1)
+    return next(part for part in range(min(pairs, most), 0, -1) if pairs % part == 0)
 
 
 @lru_cache
 def _processors(device: Any) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
-
-
-def _rows_like(q: Any, shape: tuple[int, int, int], v: Any) -> Any:
-    """Room for y, (B, H, N, E), its axes ordered in memory as those of q, its rows at multiples of 16 bytes."""
-    batch, heads, rows = shape
-    width = int(v.shape[3])
-    room = -(-width * v.element_size() // 16) * 16 // v.element_size()
-    made: Any = {"dtype": v.dtype, "device": v.device}
-    if q.stride(1) < q.stride(2):
-        return torch.empty((batch, rows, heads, room), **made).transpose(1, 2)[..., :width]
-    return torch.empty((batch, heads, rows, room), **made)[..., :width]

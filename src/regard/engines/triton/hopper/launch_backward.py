@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from ..starting import start
+from ..starting import Known, sixteens, start
 from ..templates.bands import sum_bands
 from ..templates.common import Constants
-from ..templates.kept import slants_of
-from ..templates.launch import Gradients
+from ..templates.kept import room_for, slants_of
+from ..templates.launch import Gradients, room_like
 from . import launch
 from .backward_keys import backward_keys
 from .backward_queries import backward_queries
@@ -35,7 +35,7 @@ from .backward_tilings import (
     keys_tiling,
     rows_tiling,
 )
-from .launch import CACHED, descriptor, padded, unaligned
+from .launch import CACHED, descriptor, padded, readable_step, unaligned
 from .tilings import Traits
 
 
@@ -82,7 +82,7 @@ def five(call: Any, traits: Traits, memory: int | None) -> Five | None:
 def of_rows(call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: BackwardTiling) -> tuple[Any, Any]:
     """dq, and what is pulled to rows.    lists: blocks.Lists of tiles.held × tiles.block, for each tile of rows."""
     batch, heads, rows = call.shape
-    pulls, dq = _pulls(call, "ROW_PULLS"), room_like(call.lefts[0])
+    pulls, dq = _pulls(call, "ROW_PULLS"), _room_like(call.lefts[0])
     sums = _room(call, pulls, rows)
     arguments = (*_sides(call, HELD, tiles.block, dy), descriptor(dq, HELD), *_pointers(call, stats, sums))
     met = _size(heads, call.rights[0], call.v)
@@ -110,13 +110,13 @@ def of_both(
     """All gradients, and the sums of dS over i − j, (B, H, 2, length), where asked for.
 
     lists:   blocks.both_lists of way.tile
-    heads:   so many of the batch at a time
+    heads:   so many of the batch at a time, fewer where memory is short
     offsets: the highest i − j, and the length
     made:    dq alone, where it is made already
     """
-    (across, down), (dq,) = slants_of(call, lists[1], way.tile), made or (room_like(call.lefts[0]),)
+    (across, down), (dq,) = slants_of(call, lists[1], way.tile), made or (_room_like(call.lefts[0]),)
     every, group = call.shape[0] * call.shape[1], call.group
-    kept = dq.new_empty((min(heads, every) * across, down, HELD, HELD))
+    heads, kept = room_for(heads, call, across, down)
     dk, dv, columns, keys = _keys(call, stats, dy, lists[1], way.keys, kept, across)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
     arguments = (
@@ -142,7 +142,7 @@ def _keys(
     call: Any, stats: Any | None, dy: Any, lists: Any | None, tiles: BackwardTiling, kept: Any | None, across: int
 ) -> tuple[Any, Any, Any, _Job]:
     """dk, dv, what is pulled to columns, and the job that makes them; dS goes where it is kept."""
-    pulls, dk, dv = _pulls(call, "COLUMN_PULLS"), room_like(call.rights[0]), room_like(call.v)
+    pulls, dk, dv = _pulls(call, "COLUMN_PULLS"), _room_like(call.rights[0]), _room_like(call.v)
     keys = int(call.v.shape[2])
     sums = _room(call, pulls, keys)
     outs = (dk, dv, dk if kept is None else kept)
@@ -166,13 +166,13 @@ class _Job:
     constants: tuple[Any, ...]
     options: dict[str, Any]
     tiles: int  # of a pair
-    together: int  # pairs that what the programs meet stays cached of, at most
+    together: int | None  # pairs that what the programs meet stays cached of, at most; without lists none
     ordered: int
 
     def run(self, first: int, pairs: int) -> None:
         """One program for each tile of what is held."""
-        together, programs = launch.divisor(pairs, self.together), pairs * self.tiles
-        where = programs, 1, together * self.tiles, together, self.ordered, first
+        programs, together = pairs * self.tiles, launch.section(pairs, self.together)
+        where = programs, Known(1), together * self.tiles, together, self.ordered, first
         start(self.kernel, (programs,), *self.arguments, where, *self.constants, **self.options)
 
 
@@ -182,7 +182,7 @@ def _job(
     """For rows or keys, `length` of them in a pair, which meets so many bytes."""
     listed = *launch.listed(call.start, lists), sizes
     constants = call.formula, _sized(tiles, lists is not None, call.group == 1)
-    together = 1 if lists is None else max(1, int(CACHED // max(met, 1)))
+    together = None if lists is None else max(1, int(CACHED // max(met, 1)))
     count, ordered = -(-length // tiles.held), launch.ordered(lists)
     return _Job(kernel, (*arguments, *listed), constants, tiles.options, count, together, ordered)
 
@@ -198,8 +198,8 @@ def _pointers(call: Any, stats: Any | None, sums: Any) -> tuple[Any, ...]:
 
 
 def _sizes(call: Any, stats: Any | None, across: int = 0) -> tuple[int, ...]:
-    room = 0 if stats is None else int(stats.shape[3])
-    return call.shape[1], call.group, call.shape[2], int(call.v.shape[2]), room, across
+    room = Known(0 if stats is None else stats.shape[3])
+    return call.shape[1], Known(call.group), *sixteens(call.shape[2], int(call.v.shape[2])), room, across
 
 
 def _size(heads: int, *met: Any) -> float:
@@ -214,17 +214,11 @@ def _groups(call: Any) -> int:
 
 def readable(x: Any) -> Any:
     """x, copied where the chip's copy engine cannot read it."""
-    return x if unaligned(x) is None else room_like(x).copy_(x)
+    return x if unaligned(x) is None else _room_like(x).copy_(x)
 
 
-def room_like(x: Any) -> Any:
-    """Room for an array (B, heads, length, width), its axes ordered in memory as those of x, vectors 16 bytes apart."""
-    batch, heads, length, width = x.shape
-    step = 16 // x.element_size()
-    room, made = -(-width // step) * step, {"dtype": x.dtype, "device": x.device}
-    if x.stride(1) < x.stride(2):
-        return torch.empty((batch, length, heads, room), **made).transpose(1, 2)[..., :width]
-    return torch.empty((batch, heads, length, room), **made)[..., :width]
+def _room_like(x: Any) -> Any:
+    return room_like(x, readable_step(x))
 
 
 def _room(call: Any, pulls: int, length: int) -> Any:

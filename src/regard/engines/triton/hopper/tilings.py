@@ -23,6 +23,13 @@ class Tiling:
     in_turn: bool = False  # the warpgroups issue their products one after another
     persistent: bool = False  # as many programs as the chip runs at once, each for many tiles
     own_out: bool = False  # y leaves from memory of its own: the next rows are loaded meanwhile
+    linked: bool = False  # a tile's first scores are made beside the last product of the one before; both above hold
+
+    def __post_init__(self) -> None:
+        if self.linked and not (self.persistent and self.own_out):
+            raise ValueError(
+                f"linked: needs persistent and own_out, tiles that follow each other and room for y; got {self}"
+            )
 
     @property
     def rows(self) -> int:
@@ -30,7 +37,7 @@ class Tiling:
 
     def fits(self, width: int, wide: int, staged: int) -> bool:
         """Whether rows, y, blocks of keys and values in 16 bits, and `staged` vectors of columns fit into a program."""
-        held = self.rows * 2 * (width + wide * self.own_out)
+        held = self.rows * 2 * (width * (1 + self.linked) + wide * self.own_out)
         return held + self.stages * self.columns * (2 * (width + wide) + 4 * staged) + BESIDE <= MOST
 
     @property
@@ -44,6 +51,8 @@ class Tiling:
             "LOADER": loader,
             "IN_TURN": self.in_turn,
             "OWN_OUT": self.own_out,
+            "LINKED": self.linked,
+            "HELD": 1 + self.linked,  # tiles of rows that have a place
         }
 
     @property
@@ -59,6 +68,7 @@ class Traits:
     exponential: bool = True
     masked: bool = False
     even: bool = True  # tiles of rows have about as much work as each other
+    rounded: bool = False  # there are two sums of weights, one of them rounded
     uses_j: bool = False  # blocks need to know their keys, be it for the mask
     columns: bool = False  # they load vectors of columns
     offsets: bool = False  # or of i − j
@@ -77,7 +87,9 @@ def tiling(width: int, wide: int, traits: Traits, staged: int = 0) -> Tiling:
     persistent = columns == 128 and not (traits.offsets or traits.columns) and (traits.even or three)
     deep = columns == 64 or (not persistent and not traits.exponential)
     stages = 2 if widest == 256 else 3 if deep or widest <= 64 else 2
-    found = Tiling(columns, stages, 3 if three else 2, persistent=persistent, own_out=persistent or width != wide)
+    roomy = not (three or traits.rounded)  # three have no registers; of two sums the assembler awaits every product
+    linked = persistent and traits.masked and roomy  # a window's tiles are short
+    found = Tiling(columns, stages, 3 if three else 2, False, persistent, persistent or width != wide, linked)
     while not found.fits(width, wide, staged):
         found = replace(found, stages=found.stages - 1)
     return found

@@ -4,8 +4,9 @@
 
     m' = max(m, max_j x)        α = 2^(c m − c m')        P = ψ 2^(−c m')        l' = α l + Σ_j P        y = Σ P v / l
 
-Where F.BOUNDED, no exponent is large: m stays 0, and α is 1. Where F.SCALED, ψ is no exponential, and the type of P
-could not hold it: m' = max(m, max_j log₂ |ψ|), P = ψ 2^(−m'), α = 2^(m − m').
+Where F.BOUNDED, no exponent is large: c m is what of the highest one of a row's first block is no whole number, so that
+the largest weight there is a power of two, which no type rounds; m stays, and α is 1. Where F.SCALED, ψ is no
+exponential, and the type of P could not hold it: m' = max(m, max_j log₂ |ψ|), P = ψ 2^(−m'), α = 2^(m − m').
 
 l is (Σ_j P), or, where ψ is more than one exponential (F.ROUNDED), with Σ_j of P as it is rounded, by which y is
 divided, so that a row that reads one key gives its value to the last digit.
@@ -33,7 +34,17 @@ def columns_of(block, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, F: gl.con
 
 @jit
 def weigh(
-    scores, block, column, m, l, here, BLOCK: gl.constexpr, MASKED: gl.constexpr, DTYPE: gl.constexpr, F: gl.constexpr
+    scores,
+    block,
+    column,
+    m,
+    l,
+    here,
+    BLOCK: gl.constexpr,
+    FIRST: gl.constexpr,
+    MASKED: gl.constexpr,
+    DTYPE: gl.constexpr,
+    F: gl.constexpr,
 ):
     """(P, m', l', α) of a block; MASKED: some of its pairs are not admitted, or keys lie outside the array."""
     b, h, i, anchor, unit, head, row, data, length, blocks = here
@@ -50,8 +61,11 @@ def weigh(
         if MASKED:
             x = gl.where(admitted, x, -float("inf"))
         if F.BOUNDED:
+            if FIRST:
+                m = gl.max(x, 1)
+                m = gl.where(m == -float("inf"), 0.0, m - gl.floor(m * unit + 0.5) / unit)
             fade = m
-            p = F.weight(x, 0.0, product, known, at)
+            p = F.weight(x, (m * unit)[:, None], product, known, at)
         else:
             highest = gl.maximum(m, gl.max(x, 1))
             shift = gl.where(highest == -float("inf"), 0.0, highest * unit)

@@ -215,7 +215,8 @@ class Host:
         for place, (left, right) in enumerate(matrices):
             given |= {f"left{place}": left, f"right{place}": right}
         arguments = [f"plain(near({given[name]}))" if name in given else KNOWN[name] for name in self.kernel.parameters]
-        page.call("forward[grid]", [*arguments, "num_warps=WARPS", "num_stages=STAGES"], "")
+        with page.inside("with torch.cuda.device_of(q):  # Triton starts a kernel on the device that is current"):
+            page.call("forward[grid]", [*arguments, "num_warps=WARPS", "num_stages=STAGES"], "")
         page.line("return y.reshape(*lead, v.shape[3])")
 
     def _block(self, head: str, lines: list[str]) -> None:

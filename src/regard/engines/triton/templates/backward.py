@@ -45,7 +45,7 @@ from .common import (
 # -- what both share -------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["sizes"])
+@triton.jit
 def row_terms(y, dy, total, dtotal, stats, sizes, F: tl.constexpr, S: tl.constexpr):
     """stats[b, h] ← L or 1 / Z, and δ = dy · y − dtotal: the gradient of ln Z, or Z times that of Z.
 
@@ -85,7 +85,7 @@ def of_total(total, dtotal, at, inside, F: tl.constexpr):
         return slope if F.EXPONENTIAL else total * slope
 
 
-@triton.jit(do_not_specialize=["sizes"])
+@triton.jit
 def balance(stats, sums, total, dtotal, data, sizes, F: tl.constexpr, S: tl.constexpr):
     """δ as the weights of the pulls have it, in `stats` and in the sums of rows.
 
@@ -124,7 +124,7 @@ def balance(stats, sums, total, dtotal, data, sizes, F: tl.constexpr, S: tl.cons
         tl.store(at, tl.load(at, mask=inside, other=0.0) - found * unit, mask=inside)
 
 
-@triton.jit(do_not_specialize=["sizes"])
+@triton.jit
 def row_products(x, y, out, sizes, S: tl.constexpr):
     """out[b, h, r] = x_r · y_r, float32."""
     H, N = sizes
@@ -220,7 +220,7 @@ def put_sums(pointer, sums, place, index, length):
 # -- rows held -------------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["lists", "sizes", "drop"])
+@triton.jit
 def rows_backward(
     left0, left1, left2, right0, right1, right2, v, dy, dleft0, dleft1, dleft2, stats, row_sums,
     start, data, lists, sizes, drop, F: tl.constexpr, S: tl.constexpr,
@@ -254,7 +254,7 @@ def rows_backward(
     if F.HAS_MASK:
         if spoilt(accs):  # once more, with zeros for what no row reads
             accs, sums = zeros(S.ROWS, S), vectors(F.ROW_PULLS, S.ROWS)
-            for step in tl.range(0, count):
+            for step in tl.range(0, count, num_stages=1):
                 block = block_at(listed, step, count, S)
                 accs, sums = keys_taken_in(accs, sums, block, held, rights, v, data, N, n, drop, F, S, True, True)
 
@@ -296,7 +296,7 @@ def keys_taken_in(
 # -- keys held -------------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["lists", "sizes", "kept_of", "drop"])
+@triton.jit
 def keys_backward(
     left0, left1, left2, right0, right1, right2, v, dy, dright0, dright1, dright2, dv, slants, stats, column_sums,
     start, data, lists, sizes, kept_of, drop, F: tl.constexpr, S: tl.constexpr,

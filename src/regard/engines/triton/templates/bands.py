@@ -6,6 +6,7 @@ out[b, h, x] = Σ_{i−j = highest−x} dS_ij
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import triton
@@ -13,6 +14,7 @@ import triton.language as tl
 
 from ..starting import start
 from . import launch
+from .common import Constants
 
 
 @triton.jit
@@ -31,8 +33,8 @@ def diagonals(block, zero, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     return tl.sum(one, 1), tl.sum(other, 1)
 
 
-@triton.jit(do_not_specialize=["sizes", "strides"])
-def band_sums(slants, inverse, start, partial, sizes, strides, SIZE: tl.constexpr, LISTED: tl.constexpr):
+@triton.jit
+def band_sums(slants, inverse, start, partial, sizes, strides, S: tl.constexpr):
     """The sums of dS over the diagonals of one band of blocks of SIZE × SIZE: row block − key block = d, of one (b, h).
 
     slants:   dSᵀ in blocks, (pairs (b, h) from the first on, blocks of keys, blocks of rows, or of places in a list)
@@ -45,22 +47,22 @@ def band_sums(slants, inverse, start, partial, sizes, strides, SIZE: tl.constexp
     pair = tl.program_id(1)
     b, h = (first + pair) // H, (first + pair) % H
     d = tl.program_id(0) - (across - 1)
-    inside = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-    total = tl.zeros([SIZE, SIZE], tl.float32)
+    inside = tl.arange(0, S.SIZE)[:, None] * S.SIZE + tl.arange(0, S.SIZE)[None, :]
+    total = tl.zeros([S.SIZE, S.SIZE], tl.float32)
     for key in tl.range(tl.maximum(0, -d), tl.minimum(across, down - d)):
         place, there = key + d, True
-        if LISTED:
+        if S.LISTED:
             by_batch, by_head, by_tile, wide, tall = strides
             row = b * by_batch + h * by_head + key // wide * by_tile
             met = tl.load(inverse + row + (key + d) // tall)
             place, there = met * tall + (key + d) % tall, met >= 0
-        at = slants + ((pair * kept_across + key).to(tl.int64) * kept_down + place) * (SIZE * SIZE)
+        at = slants + ((pair * kept_across + key).to(tl.int64) * kept_down + place) * (S.SIZE * S.SIZE)
         total += tl.load(at + inside, mask=there, other=0.0).to(tl.float32)
-    one, other = diagonals(total, 0, SIZE, SIZE)
-    x = highest - (tl.load(start + b).to(tl.int32) + d * SIZE + tl.arange(0, SIZE)[None, :])
+    one, other = diagonals(total, 0, S.SIZE, S.SIZE)
+    x = highest - (tl.load(start + b).to(tl.int32) + d * S.SIZE + tl.arange(0, S.SIZE)[None, :])
     line = partial + (first + pair).to(tl.int64) * 2 * length
     tl.store(line + x, one, mask=(x >= 0) & (x < length))
-    tl.store(line + length + x + SIZE, other, mask=(x + SIZE >= 0) & (x + SIZE < length))
+    tl.store(line + length + x + S.SIZE, other, mask=(x + S.SIZE >= 0) & (x + S.SIZE < length))
 
 
 def sum_bands(
@@ -85,5 +87,10 @@ def sum_bands(
     )  # fmt: skip
     start(
         band_sums, (blocks_across + blocks_down - 1, len(pairs)), slants, inverse, call.start, partial, sizes, strides,
-        SIZE=size, LISTED=by_keys is not None, num_warps=4, num_stages=4,
+        _sized(size, by_keys is not None), num_warps=4, num_stages=4,
     )  # fmt: skip
+
+
+@lru_cache
+def _sized(size: int, listed: bool) -> Constants:
+    return Constants(SIZE=size, LISTED=listed)

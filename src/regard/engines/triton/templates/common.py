@@ -20,6 +20,9 @@ import triton
 import triton.language as tl
 
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
+REACH = tl.constexpr(2.0**100)  # sums of weights up to here have lost nothing
+LEAST = tl.constexpr(2.0**-20)  # nor have those down to here, however small the values that they multiply
+SMALLEST = tl.constexpr(2.0**-126)  # of the floats that have all their digits
 LOWEST = tl.constexpr(-120.0)  # log₂ of what is taken out of weights at least: nothing of float32 overflows by it
 
 
@@ -128,8 +131,13 @@ def put_all(xs, values, scales, b, h, first, length, SIZE: tl.constexpr, S: tl.c
 
 @triton.jit
 def only_read(x, read):
-    """The rows of x that are read; zeros in place of others, which may hold NaN."""
-    return tl.where(read[:, None] != 0, x, 0.0).to(x.dtype)
+    """The rows of x that are read; zeros in place of others, which may hold NaN.
+
+    By their bits: a truth for each row may have to go where x lies, and triton 3.9 hands no truths over.
+    """
+    bits: tl.constexpr = tl.int32 if x.dtype.primitive_bitwidth == 32 else tl.int16
+    every = tl.where(read != 0, -1, 0).to(bits)
+    return (x.to(bits, bitcast=True) & every[:, None]).to(x.dtype, bitcast=True)
 
 
 @triton.jit
@@ -202,8 +210,9 @@ def plus_times(totals, gs, xs, S: tl.constexpr, CAREFUL: tl.constexpr):
 def plus(total, g, x, S: tl.constexpr, CAREFUL: tl.constexpr):
     """total + g x, with g rounded to the type of x; CAREFUL: what no g multiplies may hold NaN.
 
-    A careful product is awaited at once. So is, without a mask, that of the one block that sticks out of the array:
-    else the assembler says of some kernels that it awaits every product (a test reads its report).
+    A careful product is awaited at once. So is, on the way back and where keys are split, that of the one block that
+    sticks out of the array where there is no mask: else the assembler says of some kernels that it awaits every product
+    (a test reads its report).
     """
     g = narrow(g, x.dtype)
     if CAREFUL:
@@ -273,12 +282,26 @@ def only_where(truth, xs):
 
 
 @triton.jit
-def whole_and_rest(a, b, empty):
-    """a + b as one number and what its rounding left; −∞ and 0 where the row is empty."""
+def log2_total(shift, sums):
+    """L = shift + log₂ of the sums as one number, and what its rounding left; −∞ and 0 where a row is empty.
+
+    What a float's exponent says of log₂ is whole, and the rest lies in [0, 1): a large one loses no digit.
+    """
+    usual, empty = (sums >= SMALLEST) & (sums < float("inf")), sums == 0
+    bits = tl.where(usual, sums, 1.0).to(tl.int32, bitcast=True)
+    beside = tl.log2(tl.where(usual | empty, 1.0, sums))
+    mantissa = ((bits & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
+    whole, rest = sum_and_rest(shift, ((bits >> 23) - 127).to(tl.float32))
+    whole, more = sum_and_rest(whole, tl.log2(mantissa))
+    return tl.where(empty, -float("inf"), whole + beside), tl.where(empty, 0.0, rest + more)
+
+
+@triton.jit
+def sum_and_rest(a, b):
+    """a + b rounded, and what the rounding left."""
     whole = a + b
     part = whole - a
-    rest = (a - (whole - part)) + (b - part)
-    return tl.where(empty, -float("inf"), whole), tl.where(empty, 0.0, rest)
+    return whole, (a - (whole - part)) + (b - part)
 
 
 @triton.jit
@@ -321,17 +344,26 @@ def plus_weights(sums, p, x, F: tl.constexpr):
     """The sums with those of one more block, over its keys; x are the values."""
     found = (sums[0] + row_sum(p, sums[0]),)
     if F.ROUNDED:
-        found = found + (sums[1] + row_sum(narrow_like(p, x), sums[0]),)
+        found = found + (sums[1] + row_sum(narrow_as(p, x).to(tl.float32), sums[0]),)
     return found
 
 
 @triton.jit
-def narrow_like(p, x):
-    """p as it is rounded to the type of a matrix, float32."""
+def least_sum(x):
+    """The least sum of weights that has lost nothing, where they are rounded to the type of a matrix."""
     if isinstance(x, tl.tensor_descriptor):
-        return narrow(p, x.dtype).to(tl.float32)
+        return 0.5 if x.dtype == tl.float16 else LEAST
     else:
-        return narrow(p, x[0].dtype.element_ty).to(tl.float32)
+        return 0.5 if x[0].dtype.element_ty == tl.float16 else LEAST
+
+
+@triton.jit
+def narrow_as(p, x):
+    """p rounded to the type of a matrix."""
+    if isinstance(x, tl.tensor_descriptor):
+        return narrow(p, x.dtype)
+    else:
+        return narrow(p, x[0].dtype.element_ty)
 
 
 @triton.jit

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 NONE, SOME, WHOLE = 0, 1, 2  # what a mask admits of a tile
+ACROSS = 65535  # programs along the second and the third axis of a grid, at the most
 NEARLY = 1.05  # times the least time is good enough: more shares make more to join
 
 

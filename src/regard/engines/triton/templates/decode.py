@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from ..starting import Known, sixteens, start
 from ..tilings import Tiling
 from . import launch
 from .common import (
@@ -28,6 +29,7 @@ from .common import (
     extended,
     faded,
     full,
+    log2_total,
     narrow,
     no_weights,
     plus,
@@ -35,9 +37,8 @@ from .common import (
     tile,
     tiles,
     times,
-    whole_and_rest,
 )
-from .dealing import NONE, WHOLE, kinds_of, multiprocessors, shares_for
+from .dealing import ACROSS, NONE, WHOLE, kinds_of, multiprocessors, shares_for
 from .launch import Call, padded
 
 # -- parts -----------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def taken_in(m, l, acc, c, block, held, rights, v, data, n, F: tl.constexpr, S: 
     return m, l, plus(acc, p, values, S, MASKED)
 
 
-@triton.jit(do_not_specialize=["sizes"])
+@triton.jit
 def part(lefts, rights, v, start, data, lists, parts, sizes, F: tl.constexpr, S: tl.constexpr):
     """Σ p v, c · max x and Σ p over one part of the keys of one key head."""
     G, N, n = sizes
@@ -181,7 +182,7 @@ def plus_parts(sums, totals, place, inside, alpha):
     return found
 
 
-@triton.jit(do_not_specialize=["sizes"])
+@triton.jit
 def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
     """y of one packed row, some columns of it, and its total."""
     G, N, splits = sizes
@@ -212,8 +213,7 @@ def joined(y, total, data, parts, sizes, F: tl.constexpr, S: tl.constexpr):
         acc = acc * tl.where(divisor == 0, 0.0, 1.0 / tl.where(divisor == 0, 1.0, divisor))
         found = l[0] * tl.exp2(shift) if F.SCALED else l[0]
         if F.EXPONENTIAL:
-            empty = found == 0
-            found, rest = whole_and_rest(shift, tl.log2(tl.where(empty, 1.0, found)), empty)
+            found, rest = log2_total(shift, found)
         place = total + (tl.cast(b, tl.int64) * G * S.GROUP + h) * N + r
         tl.store(place, found, mask=tl.program_id(2) == 0)
         if S.EXACT:
@@ -231,8 +231,9 @@ FEW_ROWS = 32  # of which a multiprocessor runs two programs at once; more fill 
 
 
 def takes(call: Call) -> bool:
-    """Whether the rows of a key head fit into one program."""
-    return call.drop is None and call.group * call.shape[2] <= MOST_ROWS
+    """Whether the rows of a key head fit into one program, and all key heads into a grid."""
+    heads = call.shape[0] * int(call.v.shape[1])
+    return call.drop is None and call.group * call.shape[2] <= MOST_ROWS and heads <= ACROSS
 
 
 def tiling_for(call: Call) -> Tiling:
@@ -262,24 +263,25 @@ def decode(call: Call, lists: Any | None, tiling: Tiling, splits: int | None = N
     splits = splits or shares_for(pairs, blocks, resident * multiprocessors(call.v.device))
     chained = launch.has_descriptors(call.v.device)  # Hopper's: a kernel is set up while the one before it runs
     sizes = extended(launch.constants(call, lists, tiling), BAND=min(32, padded(width)), PARTS=32, CHAINED=chained)
-    y = launch.rows_like(call, width, call.v.dtype)
+    y = launch.rows_like(call)
     total = launch.totals(call)
     sums, shifts, *totals = (launch.numbers(call, pairs, rows, splits, *last) for last in ((width,), (), (), ()))
     parts = sums, shifts, tuple(totals[: 1 + bool(call.formula.ROUNDED)])
-    lefts, rights = (tuple(map(_plain, sides)) for sides in (call.lefts, call.rights))
-    part[(splits, pairs)](
-        lefts, rights, _plain(call.v), call.start, call.data or (0,), _listed(lists, call.group, blocks), parts,
-        (key_heads, queries, keys), call.formula, sizes, num_warps=tiling.warps, num_stages=tiling.stages,
+    lefts, rights = (tuple(map(_strided, sides)) for sides in (call.lefts, call.rights))
+    start(
+        part, (splits, pairs), lefts, rights, _strided(call.v), call.start, call.data or (0,),
+        _listed(lists, call.group, blocks), parts, (key_heads, Known(queries), *sixteens(keys)), call.formula,
+        sizes, num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
-    joined[(rows, pairs, triton.cdiv(width, 32))](
-        launch.plain(y), total, call.data or (0,), parts, (key_heads, queries, splits), call.formula, sizes,
-        launch_pdl=chained,
+    start(
+        joined, (rows, pairs, triton.cdiv(width, 32)), launch.strided(y), total, call.data or (0,), parts,
+        (key_heads, Known(queries), splits), call.formula, sizes, launch_pdl=chained,
     )  # fmt: skip
     return y, total
 
 
-def _plain(x: Any) -> Any:
-    return launch.plain(launch.near(x))
+def _strided(x: Any) -> Any:
+    return launch.strided(launch.near(x))
 
 
 def _listed(lists: Any | None, group: int, blocks: int) -> tuple[Any, ...] | None:

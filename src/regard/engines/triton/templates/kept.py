@@ -24,6 +24,7 @@ from ..tilings import Tiling
 from . import launch
 from .bands import sum_bands
 from .common import INTERPRETED, block_at, blocks, extended, plus, program, put, spoilt, tile
+from .dealing import ACROSS
 
 SIZE = 64  # rows, and keys, of a block
 SHARE = 64  # of the chip's memory, one part may hold G
@@ -31,7 +32,7 @@ SHARE = 64  # of the chip's memory, one part may hold G
 # -- the kernel ------------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["lists", "sizes", "kept_of"])
+@triton.jit
 def queries_backward(right, dleft, slants, places, data, lists, sizes, kept_of, F: tl.constexpr, S: tl.constexpr):
     """dleft of PARTS · ROWS rows.
 
@@ -57,7 +58,7 @@ def queries_backward(right, dleft, slants, places, data, lists, sizes, kept_of, 
     if F.HAS_MASK:
         if spoilt(inside(accs, t, N, S)):  # once more, with zeros for what no row reads
             accs = no_rows(S)
-            for step in tl.range(0, count):
+            for step in tl.range(0, count, num_stages=1):
                 block, place = block_at(listed, step, count, S), place_at(written, step, count, t, S)
                 accs = taken_in(accs, block, place, held, right, slants, S, True)
     scale = 1.0  # of a group: G has the scale of its head already
@@ -141,19 +142,19 @@ def of_both(
     """All gradients, and the sums of G over i − j, (B, H, 2, length), where asked for.
 
     lists:   blocks.both_lists of chosen.tile
-    heads:   so many of the batch at a time
+    heads:   so many of the batch at a time, fewer where memory is short
     offsets: the highest i − j, and the length
     made:    dlefts, where they are made already
     """
     tiles, rows, every = chosen.queries, call.shape[2], call.shape[0] * call.shape[1]
     across, down = slants_of(call, lists[1], chosen.tile)
-    kept = call.v.new_empty((min(heads, every) * across, down, SIZE, SIZE))
+    heads, kept = room_for(heads, call, across, down)
     drights, dv, columns, run = launch.keys_run(call, stats, dy, lists[1], chosen.keys, kept, across)
-    dlefts = made or (torch.empty_like(launch.near(call.lefts[0])),)
+    dlefts = made or (launch.room_like(call.lefts[0]),)
     diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dv.device)
     parts = Tiling(SIZE, tiles.columns, tiles.warps, tiles.stages)
     sizes = extended(launch.constants(call, lists[0], parts), PARTS=tiles.rows // SIZE)
-    matrices = launch.matrix(call.rights[0], SIZE, call), launch.plain(dlefts[0]), launch.matrix(kept, SIZE, call)
+    matrices = launch.matrix(call.rights[0], SIZE, call), launch.strided(dlefts[0]), launch.matrix(kept, SIZE, call)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
     for first in range(0, every, heads):
         count = min(heads, every - first)
@@ -170,6 +171,17 @@ def of_both(
     return launch.Gradients(dlefts, drights, dv, columns, diagonals=diagonals)
 
 
+def room_for(heads: int, call: Any, across: int, down: int) -> tuple[int, Any]:
+    """Room for G of so many heads, or of half as many, and so on to one group: the same numbers come of it."""
+    heads = min(heads, call.shape[0] * call.shape[1])
+    try:
+        return heads, call.v.new_empty((heads * across, down, SIZE, SIZE))
+    except torch.OutOfMemoryError:
+        if heads <= call.group:
+            raise
+    return room_for(max(1, heads // 2 // call.group) * call.group, call, across, down)
+
+
 def slants_of(call: Any, by_keys: Any | None, size: tuple[int, int, int]) -> tuple[int, int]:
     """Of G of one head: blocks of keys, and blocks of rows, all of them or as many as the lists name.
 
@@ -184,7 +196,8 @@ def heads_at_once(call: Any, by_keys: Any | None, size: tuple[int, int, int], me
     """Of how many heads G is kept at a time in so many bytes, whole groups, parts of about one size; 0: not of one."""
     bytes_ = call.group * math.prod(slants_of(call, by_keys, size)) * size[2] ** 2 * call.v.element_size()
     room = usual_memory(call.v.device) if memory is None else memory
-    most, groups = room // max(bytes_, 1), call.shape[0] * call.shape[1] // call.group
+    groups = call.shape[0] * call.shape[1] // call.group
+    most = min(room // max(bytes_, 1), ACROSS // call.group)
     return 0 if most == 0 else call.group * -(-groups // -(-groups // most))
 
 

@@ -18,7 +18,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ..starting import start
+from ..starting import Known, sixteens, start, steps
 from ..tilings import Tiling
 from . import backward as back
 from . import forward as ahead
@@ -59,7 +59,8 @@ class Call:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        return self.shape[1], self.shape[2], int(self.v.shape[2])
+        rows, keys = sixteens(self.shape[2], int(self.v.shape[2]))
+        return self.shape[1], rows, keys
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ class Gradients:
 
 def forward(call: Call, lists: Any | None, tiling: Tiling) -> tuple[Any, Any | None]:
     """y, and L = log₂ Z or Z of each row; None where no weight is shared."""
-    (_, heads, rows), width = call.shape, int(call.v.shape[3])
-    y = rows_like(call, width, call.v.dtype)
+    _, heads, rows = call.shape
+    y = rows_like(call)
     total = totals(call)
     _launch(
         ahead.forward, rows, tiling.rows, heads, call, lists, tiling,
-        *sides(call, tiling), matrix(call.v, tiling.columns, call), plain(y), total,
+        *sides(call, tiling), matrix(call.v, tiling.columns, call), strided(y), total,
     )  # fmt: skip
     return y, total
 
@@ -110,8 +111,8 @@ def row_stats(call: Call, y: Any, total: Any | None, dy: Any, dtotal: Any | None
     stats = numbers(call, batch, heads, 2 + is_exact(call), room)
     sums = None if dtotal is None else dtotal.float().contiguous()
     start(
-        back.row_terms, (batch * heads * room // tiling.rows,), plain(y), plain(near(dy)), total, sums, stats,
-        (heads, rows, room), call.formula, constants(call, None, tiling), num_warps=4,
+        back.row_terms, (batch * heads * room // tiling.rows,), strided(y), strided(near(dy)), total, sums, stats,
+        (heads, *sixteens(rows), Known(room)), call.formula, constants(call, None, tiling), num_warps=4,
     )  # fmt: skip
     return stats
 
@@ -122,7 +123,7 @@ def balance(call: Call, stats: Any, sums: Any, total: Any, dtotal: Any | None) -
     slopes = None if dtotal is None else dtotal.float().contiguous()
     start(
         back.balance, (triton.cdiv(rows, tiling.rows) * batch * heads,), stats, sums, total, slopes, call.data or (0,),
-        (heads, rows, int(stats.shape[3])), call.formula, constants(call, None, tiling), num_warps=4,
+        (heads, *sixteens(rows), Known(stats.shape[3])), call.formula, constants(call, None, tiling), num_warps=4,
     )  # fmt: skip
 
 
@@ -132,19 +133,21 @@ def row_products(x: Any, y: Any) -> Any:
     out = torch.empty((batch, heads, length), dtype=torch.float32, device=x.device)
     sizes = Constants(ROWS=64, VALUE=int(width), VALUE_PADDED=padded(int(width)))
     grid = (triton.cdiv(length, 64) * heads * batch,)
-    start(back.row_products, grid, plain(near(x)), plain(near(y)), out, (heads, length), sizes, num_warps=4)
+    start(
+        back.row_products, grid, strided(near(x)), strided(near(y)), out, (heads, *sixteens(length)), sizes, num_warps=4
+    )
     return out
 
 
 def of_rows(call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling) -> tuple[tuple[Any, ...], Any]:
     (batch, heads, rows), pulls = call.shape, int(call.formula.ROW_PULLS)
-    dlefts = tuple(torch.empty_like(near(x)) for x in call.lefts)
+    dlefts = tuple(map(room_like, call.lefts))
     sums = numbers(call, batch, heads, pulls, rows)
     if dlefts or pulls:
         _launch(
             back.rows_backward, rows, tiling.rows, heads, call, lists, tiling,
             *sides(call, tiling), matrix(call.v, tiling.columns, call), matrix(dy, tiling.rows, call),
-            *three([plain(x) for x in dlefts]), stats_matrix(stats, tiling, call), sums,
+            *three([strided(x) for x in dlefts]), stats_matrix(stats, tiling, call), sums,
         )  # fmt: skip
     return dlefts, sums
 
@@ -171,11 +174,11 @@ def keys_run(
     slants: room for dS of these heads, (heads · across, places, columns, rows)
     """
     (batch, heads, _), pulls, keys = call.shape, int(call.formula.COLUMN_PULLS), int(call.v.shape[2])
-    drights, dv = tuple(torch.empty_like(near(x)) for x in call.rights), torch.empty_like(near(call.v))
+    drights, dv = tuple(map(room_like, call.rights)), room_like(call.v)
     sums = numbers(call, batch, heads, pulls, keys)
     matrices = (
         *sides(call, tiling), matrix(call.v, tiling.columns, call), matrix(dy, tiling.rows, call),
-        *three([plain(x) for x in drights]), plain(dv),
+        *three([strided(x) for x in drights]), strided(dv),
         None if slants is None else matrix(slants, tiling.columns, call), stats_matrix(stats, tiling, call), sums,
     )  # fmt: skip
 
@@ -264,14 +267,14 @@ def three(matrices: Sequence[Any]) -> tuple[Any, ...]:
 def matrix(x: Any, size: int, call: Call) -> Any:
     """A descriptor of tiles of `size` rows where the copy engine can read them, otherwise pointer and strides."""
     if not _described(x, call):
-        return plain(near(x))
+        return strided(near(x))
     strides = [step if count > 1 else 16 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
     return TensorDescriptor(x, list(x.shape), [*strides, 1], [1, 1, size, padded(x.shape[3])])
 
 
 def stats_matrix(stats: Any | None, tiling: Tiling, call: Call) -> Any:
     if stats is None or not _described(stats, call):
-        return None if stats is None else plain(stats)
+        return None if stats is None else strided(stats)
     return TensorDescriptor(stats, list(stats.shape), list(stats.stride()), [1, 1, 1, tiling.rows])
 
 
@@ -279,10 +282,16 @@ def _described(x: Any, call: Call) -> bool:
     return bool(has_descriptors(x.device) if call.descriptors is None else call.descriptors) and _is_aligned(x)
 
 
+def strided(x: Any) -> tuple[Any, ...]:
+    """Pointer and strides, of which a compiled kernel knows what it can use."""
+    pointer, *strides = plain(x)
+    return (pointer, *steps(*strides))
+
+
 def plain(x: Any) -> tuple[Any, ...]:
     """Pointer and strides."""
-    steps = [step if count > 1 else 0 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
-    return (x, *steps, x.stride(3))
+    far = [step if count > 1 else 0 for count, step in zip(x.shape[:3], x.stride()[:3], strict=True)]
+    return (x, *far, x.stride(3))
 
 
 def near(x: Any) -> Any:
@@ -302,13 +311,28 @@ def has_descriptors(device: torch.device) -> bool:
     return not INTERPRETED.value and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
-def rows_like(call: Call, width: int, dtype: Any) -> Any:
-    """Room for a matrix of rows, (B, H, N, width), its axes ordered in memory as those of the first left side."""
-    batch, heads, rows = call.shape
-    made: Any = {"dtype": dtype, "device": call.v.device}
-    if call.lefts and call.lefts[0].stride(1) < call.lefts[0].stride(2):
-        return torch.empty((batch, rows, heads, width), **made).transpose(1, 2)
-    return torch.empty((batch, heads, rows, width), **made)
+def rows_like(call: Call, step: int = 1) -> Any:
+    """Room for y, (B, H, N, E)."""
+    first, v = (*call.lefts, call.v)[0], call.v
+    return room_like(first, step, shape=(*call.shape, int(v.shape[3])), dtype=v.dtype)
+
+
+def room_like(x: Any, step: int = 1, *, shape: tuple[int, ...] | None = None, dtype: Any = None) -> Any:
+    """An empty array (B, heads, length, width), its axes ordered in memory as those of x, vectors at multiples of step.
+
+    Compilers are told of the operators' results by this function too, and count on how these lie.
+    """
+    batch, heads, length, width = x.shape if shape is None else shape
+    room, dtype = -(-width // step) * step, x.dtype if dtype is None else dtype
+    if 0 < x.stride(1) < x.stride(2):
+        return x.new_empty((batch, length, heads, room), dtype=dtype).transpose(1, 2)[..., :width]
+    return x.new_empty((batch, heads, length, room), dtype=dtype)[..., :width]
+
+
+def without_gaps(x: Any) -> Any:
+    """What `room_like` made, its vectors side by side."""
+    is_dense = x.is_contiguous() or x.transpose(1, 2).is_contiguous()
+    return x if is_dense else room_like(x).copy_(x)
 
 
 def numbers(call: Call, *shape: int) -> Any:

@@ -40,7 +40,7 @@ from .common import (
     tiles,
     times,
 )
-from .dealing import kinds_of, multiprocessors, shares_for
+from .dealing import ACROSS, kinds_of, multiprocessors, shares_for
 
 # -- a block ---------------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ def own_lines(partial, h, length, S: tl.constexpr):
     return found
 
 
-@triton.jit(do_not_specialize=["sizes", "drop"])
+@triton.jit
 def spread_backward(
     left0, left1, left2, right0, right1, right2, v, dy, stats, partial, grads, start, data, lists, sizes, drop,
     F: tl.constexpr, S: tl.constexpr,
@@ -199,7 +199,7 @@ def put_tiles(grads, sums, entries, touched, S: tl.constexpr):
         tl.store(at, found, mask=touched)
 
 
-@triton.jit(do_not_specialize=["sizes", "drop"])
+@triton.jit
 def tile_backward(
     left0, left1, left2, right0, right1, right2, v, dy, stats, grads, start, data, kinds, sizes, drop,
     F: tl.constexpr, S: tl.constexpr,
@@ -289,10 +289,12 @@ def owned_tables(
     one_by_one = batch > 1 and not by_batch and not aligned
     sizes = extended(launch.constants(call, lists, tiling), TABLES=tuple(grads), BATCH=by_batch, HEAD="h" in axes,
                      ADDS=one_by_one)  # fmt: skip
-    own = (batch if by_batch else 1) * (heads if "h" in axes else 1)
-    for first in range(batch if one_by_one else 1):
+    own = heads if "h" in axes else 1  # tiles of one batch, at the same place
+    most = max(1, ACROSS // own) if by_batch else 1
+    for first in range(0, batch if by_batch or one_by_one else 1, most):
+        several = min(most, batch - first)
         start(
-            tile_backward, (tiles, triton.cdiv(rows, tiling.rows), own), *_matrices(call, stats, dy, tiling),
+            tile_backward, (tiles, triton.cdiv(rows, tiling.rows), own * several), *_matrices(call, stats, dy, tiling),
             tuple(grads.values()), call.start, call.data or (0,), _kinds(lists, tiles),
             (*call.sizes, first, 1 if by_batch or one_by_one else batch), _drop(call), call.formula, sizes,
             num_warps=tiling.warps, num_stages=tiling.stages,
