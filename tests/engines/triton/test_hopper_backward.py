@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from gluon_loops import looped
-from gluon_offline import BYTES
+from gluon_offline import BYTES, TUNED, UNTUNED
 from gluon_rehearsal import Descriptor, Pointer, rehearsed, rehearsed_file, run
 from hopper_masks import mask_of
 
@@ -333,7 +332,6 @@ CASES = (
     "keys alibi 64,"
     "keys softmax 128 behind=True kept=True,keys causal 128 behind=True kept=True"
 ).split(",")
-TUNED = importlib.util.find_spec("triton") is None or importlib.metadata.version("triton").startswith("3.6")
 GATHERS = "queries softmax 128", "queries causal 128 parts=1 stages=6"  # as gather_tiling has them
 
 
@@ -355,7 +353,7 @@ def test_it_compiles_for_hopper(compiled, name):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not TUNED, reason="tiles were chosen with triton 3.6: another assembler puts a few numbers away")
+@pytest.mark.skipif(not TUNED, reason=UNTUNED)
 @pytest.mark.parametrize("name", CASES)
 def test_no_loop_spills(compiled, name):
     """What is kept for the end of a tile may be put away before its loop, and nothing else."""
