@@ -32,6 +32,7 @@ SHARED = 'softmax(dot * table("t")[h] / sqrt(d) - table("a")[h] * log(1 + abs(i 
 SHARED_SINK = 'share(softplus(s), sink=exp(table("rest")[h]))(dot * table("t")[h] / sqrt(d), mask=j <= i)'
 RELATIVE = 'softmax(dot / sqrt(d) + table("bias")[h, i - j + 255])'
 WINDOWS = [f"{weight}(dot / sqrt(d), mask=(j <= i) & (i - j <= 99))" for weight in ("softmax", "share(relu(s) ** 2)")]
+SCATTERED = "softmax(dot / sqrt(d), mask=(3000000000 * h + 1103515245 * i + n * j) // 65536 % 7 < 3)"  # beyond 32 bits
 RELATIVE_CAUSAL = 'softmax(dot / sqrt(d) + table("bias")[h, i - j], mask=j <= i)'
 
 TRITON = {"rows_backward", "keys_backward"}
@@ -61,6 +62,8 @@ CASES = {
     "Gluon": Case("90", "bfloat16", HOPPER, [ALIBI, TABLES], GLUON | {"backward_rows"}, KEPT),
     "Gluon, dS kept": Case("90", "bfloat16", HOPPER, [RELATIVE, RELATIVE_CAUSAL], GLUON | KEPT, AGAIN, width=128),
     "Gluon, windows": Case("90", "bfloat16", HOPPER, WINDOWS, GLUON | {"backward_queries"}, AGAIN, width=128),
+    "Gluon, far": Case("90", "bfloat16", HOPPER, [SCATTERED], GLUON | {"backward_queries"}, AGAIN, width=128),
+    "Triton on Ampere, far": Case("80", "float16", {}, [SCATTERED], TRITON, GLUON | KEPT),
     "Gluon, numbers that keys share": Case(
         "90", "bfloat16", HOPPER, [SHARED, SHARED_SINK], GLUON | {"backward_rows", "balance"}, {"backward_queries"}, 128
     ),

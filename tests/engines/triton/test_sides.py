@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 
 import regard as rg
-from fused import DEVICE, needs_triton
+from fused import DEVICE, INTERPRETED, needs_triton
+from gluon_rehearsal import whole
 
 pytestmark = needs_triton
 
@@ -97,3 +99,48 @@ def test_keys_that_no_row_reads_do_not_move_the_origin_of_distances(mask: rg.Mas
     exact = attention(q.double(), k.double(), v.double(), engine="dense", totals=True, **tables)
     for found, wanted in zip((y, z), exact, strict=True):
         torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+UNREAD = {  # scores that measure vectors
+    "cosine": "softmax(8 * cosine",
+    "a temperature": 'softmax(3 * cosine * table("temper")[h]',
+    "cosine, not shared": "each(sigmoid(s))(cosine",
+    "Euclid": "softmax(-sqdist / 4",
+    "Laplace": "softmax(-sqrt(sqdist)",
+    "both": "softmax(-sqdist / 4 + cosine",
+    "a metric": 'softmax(-sqdist(table("metric"))',
+}
+
+
+FINEST = {"triton": torch.float32, "hopper": torch.bfloat16}
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN:RuntimeWarning")  # of the interpreter, which is NumPy
+@pytest.mark.parametrize("template", FINEST)
+@pytest.mark.parametrize("name", UNREAD)
+def test_keys_and_queries_that_no_one_reads_have_no_gradient(name: str, template: str) -> None:
+    """In Hopper's kernels what shares a block must be finite: there, numbers whose squares are not."""
+    if template == "hopper" and not INTERPRETED:
+        pytest.skip("a rehearsal on the CPU: set TRITON_INTERPRET=1")
+    attention = rg.parse(f"{UNREAD[name]}, mask=(j < 20) & (i > 3))")
+    assert isinstance(attention, rg.Attention)
+    made = {"temper": torch.tensor([0.5, 2.0]), "metric": torch.eye(24) / 9 + torch.diag(torch.full((23,), 0.02), 1)}
+    arrays = torch.randn(4, 1, 2, 33, 24).bfloat16()
+    found = []
+    for engine, dtype in ((template, FINEST[template]), ("dense", torch.float64)):
+        q, k, v, dy = (x.to(DEVICE, dtype) for x in arrays)
+        tables = {name: made[name].to(DEVICE, torch.promote_types(dtype, torch.float32)) for name in attention.ranks}
+        if engine == "triton":
+            q[:, :, :4], k[:, :, 20:] = torch.nan, torch.nan
+        elif engine == "hopper":
+            q[:, :, :4], k[:, :, 20:] = 1e30, 1e30
+        tables = {name: table.clone() for name, table in tables.items()}
+        leaves = [x.requires_grad_() for x in (q, k, v, *tables.values())]
+        with whole() if engine == "hopper" else nullcontext():
+            attention(q, k, v, engine="dense" if engine == "dense" else "triton", **tables).backward(dy)
+        found.append([x.grad.double() for x in leaves])
+    (dq, dk, *_), _ = found
+    assert not dq[:, :, :4].any()
+    assert not dk[:, :, 20:].any()
+    for one, other in zip(*found, strict=True):
+        assert float((one - other).norm()) <= (1e-5 if template == "triton" else 0.1) * float(other.norm())

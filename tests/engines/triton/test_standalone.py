@@ -84,6 +84,7 @@ FORMULAS = {
     "integers": rg.Attention(scaled + (i // 2) % 3 - (j % 2) * (h + 1) // 2),
     "positions alone": rg.Attention(score=-rg.abs(i - j) / 2),
     "pairs in a table": rg.Attention(scaled + table("pairs")[i, j], mask=(i + j) % 3 >= 1),
+    "scattered": rg.Attention(mask=((h + 1) * 3 * 10**9 + 1103515245 * i + 12345 * j) // 65536 % (n + 3) < 19),
     "names": rg.Attention(
         (scaled + n) * table("head0") + table("forward")[j] * table("torch") + table("float")[i] + table("S")[h],
         mask=(table("data")[j] > -9) & (j <= i + table("lead")),

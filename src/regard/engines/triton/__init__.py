@@ -4,7 +4,8 @@ On Hopper the way back keeps dS of some heads at a time between two of them, in 
 
 program     what a block computes, as expressions       source, writing, masks   printed as small jitted functions
 functions   those functions as a module, kept on disk   data                     what they read, as one tuple
-sides       matrices and vectors, by PyTorch            blocks                   which blocks the mask lets through
+sides, measures    matrices and vectors, by PyTorch     blocks                   which blocks the mask lets through
+counting    whether integers need 64 bits
 templates   the kernels in Triton                       hopper                   the kernels in Gluon, for Hopper
 passes      one pass, forth or back                     operator                 both as operators of PyTorch
 """

@@ -75,13 +75,13 @@ def _of_vector(the: Pass, symbol: Any, sums: Sums, total: Any, stats: Any) -> An
 
 
 def _of_stretch(the: Pass, symbol: Any, found: launch.Gradients) -> tuple[Pull, Any]:
-    """Σ_j G_ij (q_i · k_j) / a_i = q_i · dq_i / a_i, and the same for keys; 0 for vectors of length 0."""
+    """Σ_j G_ij (q_i · k_j) / a_i = q_i · dq_i / a_i, and the same for keys; 0 for those of length 0 and unread."""
     if the.made.vectors[symbol][0] == Kind.COLUMN:
         along = launch.row_products(the.rights[0], found.rights[0])
     else:
         along = launch.row_products(the.lefts[0], found.lefts[0])
     a = the.vectors[symbol]
-    return Pull(symbol, sympy.S.One, sympy.S.One), torch.where(a == 0, 0.0, along / torch.where(a == 0, 1.0, a))
+    return Pull(symbol, sympy.S.One, sympy.S.One), torch.where((a == 0) | (along == 0), 0.0, along / a)
 
 
 def _of_sink(the: Pass, sink: Any, total: Any, stats: Any) -> Any:

@@ -19,6 +19,7 @@ from ..dropout import Dropout
 from ..operators import formula_of
 from ..vectors import is_constant
 from .blocks import Lists, both_lists, lists
+from .counting import is_long, rounded_up
 from .data import packed
 from .functions import TRITON, jitted
 from .masks import is_plain
@@ -98,7 +99,10 @@ class Pass:
         sink = self.made.formula.weight.sink if SINK in self.wanted else None
         adds_up = any(gathers(node, named, J) for node in nodes) or (sink is not None and gathers(sink.node, named, I))
         wanted = Wanted(vectors, reads, adds_up)
-        return written(self.made, whole, wanted, exact, self._covering, self.v.dtype == torch.float16)
+        sizes, narrow = self.sizes, self.v.dtype == torch.float16
+        last = sizes.queries + (sizes.first if sizes.is_known else sizes.keys)
+        long = is_long(self.made, rounded_up(max(last, sizes.keys)), sizes.batch, sizes.heads)
+        return written(self.made, whole, wanted, exact, self._covering, narrow, long)
 
     @cached_property
     def _covering(self) -> frozenset[str]:

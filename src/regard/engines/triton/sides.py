@@ -24,11 +24,11 @@ from ..reading import Reading
 from ..vectors import is_constant, reading
 from .extremes import Tiles
 from .keeping import Kept, is_captured, starts
+from .measures import Measured, MeasuredBy, Turned, wide
 from .program import LENGTHS, LOG2E, PRODUCT, ROW_STEP, SQUARES, Program, program
 from .verdicts import verdicts
 
 ANCHOR = 128  # rows that count from one place
-WIDER = {torch.float32: torch.float64}  # float32 of others
 MARGIN = 256  # differences beyond those of the call that a tile may touch
 
 
@@ -106,50 +106,34 @@ def _product(call: Call, pair: Pair, q: Any, k: Any) -> tuple[Any, Any]:
         return q, k
     metric = reading(call, Kind.HEAD).metric(pair)
     metric = metric + metric.mT if pair.word.endswith("cross") else metric
-    left = _wide(q) @ metric.to(_wide(q).dtype)
+    left = Turned.apply(wide(q), metric.to(wide(q).dtype))
     high = left.to(q.dtype)
     return ((left - high).detach().to(q.dtype) if pair.word.startswith("low_") else high), k
 
 
 def _squares(call: Call, q: Any, k: Any, named: set[str]) -> dict[str, Any]:
     """‖q‖², ‖k‖² and 1/‖q‖, 1/‖k‖ as (B, H, N, 1) and (B, H, 1, n): those that are asked for."""
-    made = {}
-    for side, x in (("q", q), ("k", k)):
-        if SQUARES[side].table in named:
-            made[SQUARES[side].table] = _along(call, side, _length(x).square())
-        if LENGTHS[side].table in named:
-            made[LENGTHS[side].table] = _along(call, side, _inverse(_length(x)))
-    return made
+    sides = ("q", q), ("k", k)
+    return {
+        read[side].table: _along(call, side, Measured.apply(x, power))
+        for power, read in ((2, SQUARES), (-1, LENGTHS))
+        for side, x in sides
+        if read[side].table in named
+    }
 
 
 def _metric_squares(call: Call, pair: Pair, q: Any, k: Any) -> dict[str, Any]:
     metric = reading(call, Kind.HEAD).metric(pair)
     made = {}
-    for side, x in (("q", q), ("k", _repeated(call, k))):  # the metric may differ from head to head
-        wide = _wide(x)
-        square = ((wide @ metric.to(wide.dtype)) * wide).sum(-1, keepdim=True)
+    for side, x in (("q", wide(q)), ("k", wide(_repeated(call, k)))):  # the metric may differ from head to head
+        square = MeasuredBy.apply(x, metric.to(x.dtype))
         made[f"{SQUARES[side].table} {pair.metric}"] = square if side == "q" else square.mT
     return made
-
-
-def _length(x: Any) -> Any:
-    """‖x‖ in more digits than x has, in one pass over it."""
-    return torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=WIDER.get(x.dtype, torch.float32))
-
-
-def _inverse(x: Any) -> Any:
-    """1 / x, and 0 for 0."""
-    zero = x == 0
-    return torch.where(zero, 0.0, 1.0 / torch.where(zero, 1.0, x))
 
 
 def _along(call: Call, side: str, x: Any) -> Any:
     """Numbers of vectors, (B, heads, length, 1), along the axis of queries or of keys, for every head."""
     return x if side == "q" else _repeated(call, x.mT)
-
-
-def _wide(x: Any) -> Any:
-    return x.to(WIDER.get(x.dtype, torch.float32))
 
 
 def _repeated(call: Call, k: Any) -> Any:

@@ -100,6 +100,7 @@ def written(
     exact: bool = True,
     covering: frozenset[str] = frozenset(),
     narrow: bool = False,
+    long: bool = False,
 ) -> Written:
     """The functions of a formula.
 
@@ -108,8 +109,9 @@ def written(
     covering:       tables with a place for each b, h, i and j of this call
     narrow:         pulls are rounded to float16, whose largest number is 65504: where they grow faster than their
                     product, the numbers before them, which may be as small, do not wait for the end
+    long:           integers have 64 bits
     """
-    return _Module(made, integer_tables, wanted, exact, covering, narrow).written()
+    return _Module(made, integer_tables, wanted, exact, covering, narrow, long).written()
 
 
 class _Module:
@@ -121,8 +123,10 @@ class _Module:
         exact: bool,
         covering: frozenset[str],
         narrow: bool,
+        long: bool,
     ) -> None:
         self.made, self.integer_tables, self.covering, self.layout = made, integer_tables, covering, _Layout()
+        self.long = long
         self.kinds = {symbol: kind for symbol, (kind, _) in made.vectors.items()}
         self.of = {kind: [s for s, found in self.kinds.items() if found == kind] for kind in Kind}
         self.marks = marks_in(made.mask)
@@ -146,6 +150,7 @@ class _Module:
             self._read,
             self._given,
             "triton" if exact else "triton_fast",
+            long=long,
         )
         self.pulls = self._pulls(wanted, narrow)
         self.balanced = made.is_shared and (wanted.balanced or bool(self.pulls["rows"]))
@@ -194,7 +199,8 @@ class _Module:
                 f"sink = tl.load(data[{p}] + b * data[{p + 1}] + h * data[{p + 2}] + r, mask=inside, other=0.0)"
             )
         if kind == Kind.ROW and self.marks[kind]:
-            lines.append(f"i = r + tl.load(data[{self.layout.place('start', 'start', 1)}] + b).to(tl.int32)")
+            kind_of_i = "" if self.long else ".to(tl.int32)"
+            lines.append(f"i = r + tl.load(data[{self.layout.place('start', 'start', 1)}] + b){kind_of_i}")
         lines += [f"{symbol.name} = {self._mark(read)}" for read, symbol in self.marks[kind].items()]
         note = f"What depends on b, h and {index} alone."
         return self._function(name, f"data, head, b, h, {index}, inside", note, _tuple(self._loaded(kind)), lines)
@@ -346,11 +352,17 @@ class _Module:
             body = [*(f"product{p} = product[{p}]" for p, _ in places if _uses(body, f"product{p}")), *body]
         for kind in (Kind.COLUMN, Kind.ROW, Kind.HEAD) if "known" in given else ():
             body = [*self._named(body, kind, given), *body]
+        if self.long:
+            body = [*self._long(body, ("b", "h", "i", "j") if "at" in given else given & {"b", "h", "j"}), *body]
         if "at" in given and any(_uses(body, word) for word in ("b", "h", "i", "j", "anchor")):
             body = ["b, h, i, j, anchor = at", *body]
         if "known" in given and any(_uses(body, word) for word in ("head", "row", "column", "data")):
             body = ["head, row, column, data = known", *body]
         return "".join([f"@jit\ndef {name}({arguments}):\n", *(f"    {line}\n" for line in [f'"""{note}"""', *body])])
+
+    def _long(self, body: list[str], words: Iterable[str]) -> Iterator[str]:
+        """The indices that a function uses, in 64 bits."""
+        return (f"{word} = tl.cast({word}, tl.int64)" for word in sorted(words) if _uses(body, word))
 
     def _named(self, body: list[str], kind: Kind, given: set[str]) -> Iterator[str]:
         for place, symbol in enumerate(self._loaded(kind)):
@@ -373,7 +385,8 @@ class _Sizes(dict[Any, str]):
     def __missing__(self, symbol: Any) -> str:
         if symbol not in (HEADS, KEYS, WIDTH):
             raise KeyError(symbol)
-        return f"data[{self.module.layout.place('size', symbol.name, 1)}]"
+        found = f"data[{self.module.layout.place('size', symbol.name, 1)}]"
+        return f"tl.cast({found}, tl.int64)" if self.module.long else found
 
 
 WITHIN = '''

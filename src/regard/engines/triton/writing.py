@@ -50,6 +50,7 @@ class Writer:
     table:   writes a read of a table, given its name and the texts of its indices
     given:   writes a mask of the call
     flavour: "triton", or "triton_fast" with approximate functions
+    long:    integers have 64 bits
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class Writer:
         table: Callable[[str, list[str]], tuple[str, bool]],
         given: Callable[[str], str],
         flavour: str,
+        *,
+        long: bool = False,
     ) -> None:
         self.names, self.integers, self.spreads = names, integers, spreads
-        self.table, self.mask, self.flavour = table, given, flavour
+        self.table, self.mask, self.flavour, self.long = table, given, flavour, long
         self.helpers: dict[str, str] = {}
 
     def write(self, node: Any) -> str:
@@ -72,8 +75,9 @@ class Writer:
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def number(self, value: Number) -> Piece:
-        if isinstance(value, int) and abs(value) < 2**31:
-            return Piece(str(value), ATOM if value >= 0 else SUM, True, float(value), SINGLE)
+        if isinstance(value, int) and abs(value) < (2**63 if self.long else 2**31):
+            text = str(abs(value)) if abs(value) < 2**31 else f"tl.cast({abs(value)}, tl.int64)"
+            return Piece(text if value >= 0 else f"-{text}", ATOM if value >= 0 else SUM, True, float(value), SINGLE)
         value = float(value) if isinstance(value, Fraction | int) else value
         value = math.copysign(1.0, value) if abs(abs(value) - 1.0) < 1e-15 else value  # ln 2 · log₂ e
         return Piece(repr(value), ATOM if value >= 0 else SUM, False, value, SINGLE)

@@ -17,6 +17,7 @@ from ....algebra.printing.code import check_form
 from ....algebra.printing.flavours.helpers import helpers
 from ....algebra.printing.flavours.module import self_attention, wrapped
 from ....algebra.printing.flavours.page import Page
+from ..counting import is_long
 from ..program import Program, program
 from ..source import Written, written
 from .host import Host
@@ -53,7 +54,7 @@ def code(formula: Formula, form: str) -> str:
     """Source of a module that defines `attention` (and `self_attention`, in that form)."""
     check_form(form)
     made = program(formula)
-    text = written(made, formula.integer_tables)
+    text = written(made, formula.integer_tables, long=is_long(made))
     _check(formula, made, text)
     texts = kernel(made, text)
     return _module(formula, texts, "\n".join(Host(made, text, texts).lines()), form)
