@@ -85,7 +85,7 @@ def compared(
     return set(ran), found, exact
 
 
-WAYS = pytest.mark.parametrize(("memory", "totals"), [(0, True), (2**26, False)])
+WAYS = pytest.mark.parametrize(("memory", "totals"), [pytest.param(0, True, marks=pytest.mark.slow), (2**26, False)])
 TEMPLATES = pytest.mark.parametrize("template", ["triton", "hopper"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +66,6 @@ def test_memory_that_another_tensor_takes_is_not_mistaken_for_the_first() -> Non
         x = torch.zeros(4096)
         kept.get("a", HERE, [x], make)
         del x
-        gc.collect()
     assert len(made) == 20
     assert len(kept.found) <= 2, "what belongs to no tensor any more is forgotten"
 

@@ -25,6 +25,7 @@ FORMULAS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choices", ["{}", '{"template": "triton"}', '{"template": "triton", "memory": 16777216}'])
 def test_two_versions_serve_all_lengths_batches_and_heads(choices: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
