@@ -287,7 +287,7 @@ def _of_one(function: Any) -> Any:
     return lambda x: function(torch.as_tensor(x, dtype=torch.float32))
 
 
-ONE = {"abs": torch.abs}
+ONE = {"abs": abs}
 ONE |= {name: _of_one(getattr(torch, name)) for name in "exp exp2 log log2 sqrt sin cos erf floor".split()}
 ONE["sqrt_rn"] = ONE["sqrt"]
 

@@ -30,6 +30,7 @@ MASKS: dict[str, Any] = {
     "the less": minimum(i * 10**9, 10**10) >= j * 10**9,
     "chosen": where(i * 10**9 >= j * 10**9, i * 10**9, 4 * 10**9) % 7 < 4,
     "of a table of rows": (table("line")[i] * 10**9 + i * j) % 5 < 3,
+    "beside a table": (table("line")[i] + 3 * 10**9) % 5 < (table("line")[j] // (3 * 10**9) + j) % 5,
     "at a place": table("line")[(i * 1103515245 + j * 12345) // 65536 % 29] > 1,
 }
 LINE = {"line": np.arange(29) * 5 % 4}

@@ -20,13 +20,13 @@ USUAL, FEW = 2**20, 2**10  # positions; heads, batches and widths: where no call
 def is_long(made: Program, reach: int = USUAL, batch: int = FEW, heads: int = FEW) -> bool:
     """Whether an integer of the formula may not fit into 32 bits, with positions and sizes up to those given.
 
-    What a table holds has 64 bits already.
+    What a table holds has 64 bits already, but numbers beside it may not.
     """
     ends = {I: reach, J: reach, KEYS: reach, BATCH: batch, HEAD: heads, HEADS: heads, WIDTH: FEW}
     known = Intervals({symbol: (0, most) for symbol, most in ends.items()})
     nodes = [node for term in made.terms for node in (term.r, term.exponent) if node is not None]
     nodes += [node for node in (made.height, made.mask) if node is not None]
-    counted = (part for node in nodes for part in walk(node) if is_integral(part) and not part.is_Number)
+    counted = (part for node in nodes for part in walk(node) if is_integral(part, reads=True) and not part.is_Number)
     return any(_size(part, known) >= LIMIT for part in counted)
 
 
