@@ -243,6 +243,16 @@ def test_every_program_has_about_as_much_to_do_in_a_window(monkeypatch):
     assert max(done) <= 1.02 * sum(done) / launched
 
 
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [({"stages": 1}, "at least 2"), ({"linked": True}, "needs persistent and own_out"),
+     ({"linked": True, "persistent": True}, "needs persistent and own_out")],
+)  # fmt: skip
+def test_tiles_that_would_wait_for_ever_are_refused(choices, told):
+    with pytest.raises(ValueError, match=told):
+        rehearsed("tilings").Tiling(**({"columns": 128, "stages": 2} | choices))
+
+
 @pytest.mark.parametrize("staged", range(8))
 def test_vectors_of_columns_take_a_stage_where_they_need_its_room(staged):
     tilings = rehearsed("tilings")

@@ -26,6 +26,10 @@ class Tiling:
     linked: bool = False  # a tile's first scores are made beside the last product of the one before; both above hold
 
     def __post_init__(self) -> None:
+        if self.stages < 2:
+            raise ValueError(
+                f"stages: at least 2, since a block is awaited before the last one is released; got {self}"
+            )
         if self.linked and not (self.persistent and self.own_out):
             raise ValueError(
                 f"linked: needs persistent and own_out, tiles that follow each other and room for y; got {self}"
