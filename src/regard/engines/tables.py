@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -86,10 +86,10 @@ def _given_mask(call: Call, name: str, table: Any) -> Any:
     return xp.reshape(four, (call.batch, call.heads, call.queries, call.keys))
 
 
-def once(table: Any) -> Any:
-    """A tensor of PyTorch without the repetitions of a broadcast axis."""
+def once(table: Any, but: Collection[int] = ()) -> Any:
+    """A tensor of PyTorch without the repetitions of broadcast axes, but for some."""
     for axis in range(table.ndim):
-        if table.stride(axis) == 0 and table.shape[axis] > 1:
+        if axis not in but and table.stride(axis) == 0 and table.shape[axis] > 1:
             table = table.narrow(axis, 0, 1)
     return table
 

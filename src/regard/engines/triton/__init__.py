@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...algebra.errors import CallError, EngineError
+from ...algebra.laws import Kind
 from ...algebra.nodes import J
 from .. import costs
 from ..call import Call
@@ -72,11 +73,17 @@ def _shape(call: Call) -> str | None:
     widths = [int(x.shape[3]) for x in (call.q, call.k, call.v) if x is not None]
     if max(widths) > WIDEST:
         return f"it takes vectors of up to {WIDEST} numbers; got {max(widths)}"
+    from .counting import LIMIT
     from .program import program
 
-    products = len(program(call.formula, str(call.dtype) != "torch.float32").products)
-    if products > 3:
-        return f"it multiplies at most 3 pairs of matrices; this formula has {products}"
+    made = program(call.formula, str(call.dtype) != "torch.float32")
+    if len(made.products) > 3:
+        return f"it multiplies at most 3 pairs of matrices; this formula has {len(made.products)}"
+    if call.first is not None and abs(call.first) + call.queries >= LIMIT:
+        return f"it counts positions in 32 bits; got start={call.first}"
+    offsets = any(kind == Kind.OFFSET for kind, _ in made.vectors.values())
+    if offsets and call.first is None and not call.xp.known(call.q):
+        return "where a compiler traces it, a table over i − j needs a start that is one int; got a tensor"
     if min(call.batch, call.heads, call.queries, call.keys, *widths) == 0:
         return "there is nothing to compute: an axis is empty"
     return None

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 
 from ...algebra.errors import EngineError
-from ...algebra.nodes import Read
+from ...algebra.nodes import I, J, Read
 from ..call import Call
 from ..operators import define, differentiable_once, formula_of, is_transformed, refuse, text_of
 from ..tables import once
@@ -26,7 +26,7 @@ from .options import chosen
 from .passes import Pass
 from .program import LOG2E, program
 from .ranges import check_ranges
-from .sides import Sides, dropped, program_of, sides
+from .sides import Sides, dropped, life, program_of, sides
 from .templates.launch import room_like, without_gaps
 
 ARGUMENTS = (
@@ -174,22 +174,35 @@ def attended(call: Call) -> Attended:
             y, total = Fused.apply(fixed, *tensors)
         else:
             y, total = torch.ops.regard.fused(*fixed.split(tensors), *fixed.rest)
-        return Attended(y, total)
+        alive = life(call)
+        return Attended(y if alive is None else y * alive.to(y.dtype), total)
 
 
 def _arguments(call: Call, ready: Sides) -> tuple[tuple[Any, ...], Fixed]:
     """The tensors of the operators, and what stands beside them."""
     vectors = (*ready.vectors.values(), *([] if ready.sink is None else [ready.sink]))
-    read = {leaf.table for leaf in program_of(call).leaves if isinstance(leaf, Read)}
-    tables = (once(table).contiguous() if name in read else table for name, table in call.tables.items())
+    leaves = [leaf for leaf in program_of(call).leaves if isinstance(leaf, Read)]
+    tables = (_laid_out(table, [x for x in leaves if x.table == name]) for name, table in call.tables.items())
     seed, p = (None, 0.0) if call.dropout is None else (call.dropout.seed, call.dropout.p)
     seed = torch.tensor(seed, device=call.q.device) if isinstance(seed, int) else seed
     start = (0, 0) if call.first is None else (1, call.first)
     widths = call.width, int(call.q.shape[3])
     eager = int(call.xp.known(call.q) and not is_transformed())
     sizes = [call.batch, call.heads, call.queries, call.keys, *widths, ready.highest, *start, eager]
-    rest = call.start, seed, sizes, text_of(call.formula), p, str(chosen())
+    rest = call.start.contiguous(), seed, sizes, text_of(call.formula), p, str(chosen())
     return (*ready.lefts, *ready.rights, call.v, *vectors, *tables), Fixed(len(ready.lefts), len(vectors), rest)
+
+
+def _laid_out(table: Any, leaves: list[Read]) -> Any:
+    """A table that kernels read, without gaps; what repeats along b or h is there once.
+
+    What repeats along i or j is written out for a gradient: each of its entries belongs to one pair.
+    """
+    if not leaves:
+        return table
+    wanted = table.requires_grad or is_transformed()
+    pairs = {a for x in leaves if wanted and is_owned(x) for a, index in enumerate(x.indices) if index in (I, J)}
+    return once(table, pairs).contiguous()
 
 
 def gathered(call: Call) -> str | None:
@@ -211,15 +224,16 @@ def _check_atomics(call: Call) -> None:
 
 def gradients(call: Call, done: Attended, dy: Any) -> dict[str, Any]:
     """Gradients of Σ dy·y for q, k, v and every real table, in the shapes of the arguments."""
-    with torch.enable_grad(), torch.autocast(call.q.device.type, enabled=False):
-        tables = {n: x.detach().requires_grad_() if call.xp.is_real(x) else x for n, x in call.tables.items()}
-        leaves = {"q": call.q, "k": call.k, "v": call.v}
-        leaves = {name: x.detach().requires_grad_() for name, x in leaves.items()}
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(call.q.device.type, enabled=False):
+        tables = {n: _leaf(x.contiguous()) if call.xp.is_real(x) else x for n, x in call.tables.items()}
+        leaves = {name: _leaf(x) for name, x in (("q", call.q), ("k", call.k), ("v", call.v))}
         again = replace(call, **leaves, tables=tables)
         _check_atomics(again)
         tensors, fixed = _arguments(again, sides(again))
         first = 2 * fixed.lefts + 1
         wanted = [bool(x.requires_grad) for x in tensors[first:]]
+        alive = life(again)
+        dy = dy if alive is None else dy * alive
         found = _backward(dy.to(done.y.dtype), None, done.y, done.total, *fixed.split(tensors), *fixed.rest, wanted)
         pulled = [*tensors[:first], *(x for x, wants in zip(tensors[first:], wanted, strict=True) if wants)]
         pairs = [(x, g) for x, g in zip(pulled, found, strict=True) if x.requires_grad]
@@ -227,3 +241,8 @@ def gradients(call: Call, done: Attended, dy: Any) -> dict[str, Any]:
         outputs, upstream = zip(*pairs, strict=True)
         made = torch.autograd.grad(outputs, list(leaves.values()), upstream, allow_unused=True, materialize_grads=True)
     return {name: call.fit(name, gradient) for name, gradient in zip(leaves, made, strict=True)}
+
+
+def _leaf(x: Any) -> Any:
+    """The same numbers, which ask for a gradient; those of inference mode are copied."""
+    return (x.clone() if x.is_inference() else x.detach()).requires_grad_()

@@ -23,8 +23,8 @@ from ...algebra.calculus import derivative
 from ...algebra.canonical import canonical, multiplied_out
 from ...algebra.fold import fold
 from ...algebra.formula import Formula
-from ...algebra.functions import Abs, FloorDiv, Log, Maximum, Minimum, Mod, Where
-from ...algebra.intervals import Intervals
+from ...algebra.functions import Abs, FloorDiv, Interval, Log, Maximum, Minimum, Mod, Where
+from ...algebra.intervals import ANY, Intervals
 from ...algebra.laws import Hoister, Kind, expanded, kind_of
 from ...algebra.nodes import BATCH, HEAD, SCORE, SIZES, I, IsZero, J, Pair, Read, is_integral, is_truth, read, walk
 
@@ -71,6 +71,7 @@ class Program:
     terms: tuple[Term, ...]
     mask: Any | None
     dropped: Any  # what E lost, a node of b, h, i (and ROW_STEP)
+    doubtful: Any = sympy.S.Zero  # what of it may be no number: −∞, as a table may say, takes every key from the row
 
     @property
     def is_exponential(self) -> bool:
@@ -208,12 +209,14 @@ def _in_base_2(exponent: Any) -> Any:
 def _of_one_term(formula: Formula, taker: _Taker, exponent: Any, mask: Any | None) -> Program:
     """ψ = 2^(c·x), without the terms of x that cancel."""
     unit, x = _united(with_products(exponent, straight=_straight_pairs(exponent)))
-    dropped = sympy.S.Zero
+    dropped = doubtful = sympy.S.Zero
     if formula.laws.cancels:
         x, dropped = _without_rows(x)
+        rows = (term for term in sympy.Add.make_args(dropped) if kind_of(term) in (Kind.HEAD, Kind.ROW))
+        doubtful = sympy.Add(*(term for term in rows if not _is_finite(term)))
     height, c = taker.visit(x), taker.visit(unit)
     terms = (Term(sympy.S.One, c * height),)
-    return Program(formula, _products(terms, mask), taker.named, c, height, terms, mask, unit * dropped)
+    return Program(formula, _products(terms, mask), taker.named, c, height, terms, mask, unit * dropped, doubtful)
 
 
 def _united(exponent: Any) -> tuple[Any, Any]:
@@ -269,6 +272,15 @@ def _without_rows(x: Any) -> tuple[Any, Any]:
         else:
             kept.append(term)
     return sympy.Add(*kept), sympy.Add(*dropped)
+
+
+def _is_finite(term: Any) -> bool:
+    """Whether a term of a row surely is a number."""
+    ranges = dict.fromkeys(SIZES.values(), (1, LARGE)) | dict.fromkeys((HEAD, BATCH), (0, LARGE))
+    ranges |= dict.fromkeys((I, J), (-LARGE, LARGE))
+    known = Intervals(ranges, lambda name, _: (0, LARGE) if name.startswith(MADE) else ANY)
+    ends: Interval = fold(term, known)
+    return all(map(math.isfinite, ends))
 
 
 def _parted(term: Any) -> tuple[Any, ...]:

@@ -70,6 +70,20 @@ def dropped(call: Call) -> Any | None:
     return _rows(_own_reading(call, Kind.ROW, own), made.dropped)
 
 
+def life(call: Call) -> Any | None:
+    """What y of each row is times: 0 where what was dropped is −∞, NaN where it is no number either, otherwise 1.
+
+    (B or 1, H or 1, N, 1); None where no row can be so.
+    """
+    made = program_of(call)
+    if made.doubtful == 0:
+        return None
+    with torch.no_grad():
+        own = _own(call, made, *_moved(call), [made.doubtful])
+        found = _rows(_own_reading(call, Kind.ROW, own), made.doubtful)[..., None]
+        return torch.where(found == -torch.inf, 0.0, torch.where(found.isfinite(), 1.0, torch.nan))
+
+
 def _own(call: Call, made: Program, q: Any, k: Any, nodes: list[Any]) -> dict[str, Any]:
     """What the nodes read of q and k: squares and lengths, by name."""
     named = {part.table for node in nodes for part in walk(node) if isinstance(part, Read)}
@@ -245,4 +259,4 @@ def _log2(part: _OwnReading, node: Any) -> Any:
     return part.array(part.real(fold(node, part, part.memo))).log2()
 
 
-__all__ = ["ANCHOR", "MARGIN", "Sides", "dropped", "program_of", "sides"]
+__all__ = ["ANCHOR", "MARGIN", "Sides", "dropped", "life", "program_of", "sides"]

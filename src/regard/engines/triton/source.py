@@ -310,7 +310,9 @@ class _Module:
     def _places(self) -> str:
         reads = [pull.leaf for pull in self.pulls["tables"]]
         texts = [self._offset(read.table, [fold(index, self.writer).text for index in read.indices]) for read in reads]
-        return self._function("places", "known, at", "Where each gradient of a table goes.", _tuple(texts, "0"))
+        return self._function(
+            "places", "product, known, at", "Where each gradient of a table goes.", _tuple(texts, "0")
+        )
 
     # -- tables -------------------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ def spread(
             add_diagonals(lines[k], x + block * S.COLUMNS, length, pull, tl.minimum(block, 0), S.ROWS, S.COLUMNS)
     if len(S.TABLES) > 0:
         pulls = alls(F.pull_tables(g, height, shift, product, known, at), [S.ROWS, S.COLUMNS])
-        entries = alls(F.places(known, at), [S.ROWS, S.COLUMNS])
+        entries = alls(F.places(product, known, at), [S.ROWS, S.COLUMNS])
         for k in tl.static_range(len(S.TABLES)):
             tl.atomic_add(grads[k] + entries[S.TABLES[k]], pulls[S.TABLES[k]], mask=truth, sem="relaxed")
 
@@ -230,7 +230,7 @@ def tile_backward(
     j = block * S.COLUMNS + tl.arange(0, S.COLUMNS)[None, :]
     begins = tl.load(start + first_b).to(tl.int32)
     at = (first_b, first_h, begins + r, j, begins + t * S.ROWS // 128 * 128)
-    entries = alls(F.places(((0.0,), (0.0,), (0.0,), data), at), [S.ROWS, S.COLUMNS])
+    entries = alls(F.places((0.0,), ((0.0,), (0.0,), (0.0,), data), at), [S.ROWS, S.COLUMNS])
     put_tiles(grads, sums, entries, touched, S)
 
 
