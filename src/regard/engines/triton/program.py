@@ -34,7 +34,8 @@ LARGE = 2**20  # sizes up to here are asked whether a unit is positive
 LOW, HIGH = -15, 15  # exponents between which ψ needs no maximum taken out: 2^E has a place in every float
 
 VECTORS = (Kind.ROW, Kind.COLUMN)
-PRODUCT = Pair("dot")  # q·k
+PRODUCT, DISTANCE = Pair("dot"), Pair("sqdist")  # q·k and ‖q − k‖²
+NEAR, NOISE = Pair("near"), sympy.Float(2.0**-20)  # a distance without what rounding leaves of ‖q‖² + ‖k‖²
 ROW_STEP, COLUMN_STEP = Pair("row_step"), Pair("column_step")  # i − anchor and j − anchor
 POSITIONS = (I, J, ROW_STEP, COLUMN_STEP)
 SQUARES = {"q": read("‖q‖²", BATCH, HEAD, I), "k": read("‖k‖²", BATCH, HEAD, J)}
@@ -171,8 +172,19 @@ def program(formula: Formula, halves: bool = False) -> Program:
     shared = formula.weight.over is not None
     split = formula.weight.terms if shared else ((formula.weight.psi.node, sympy.S.Zero),)
     raw = [(r.xreplace(put), a.xreplace(put)) for r, a in split]
+    if halves:
+        raw = [(_without_noise(r), _without_noise(a)) for r, a in raw]
     made = _derived(formula, taker, raw)
     return _in_halves(made) if halves else made
+
+
+def _without_noise(node: Any) -> Any:
+    """The node with distances a little shorter, where their slope is not the same everywhere: a root's is steep at 0.
+
+    ‖q‖² + ‖k‖² − 2 q·k of two equal vectors is what rounding leaves, and not 0, which has no slope.
+    """
+    pairs = {part for part in walk(node) if isinstance(part, Pair) and part == DISTANCE} - _straight_pairs(node)
+    return node.xreplace(dict.fromkeys(pairs, NEAR))
 
 
 def _derived(formula: Formula, taker: _Taker, raw: list[tuple[Any, Any]]) -> Program:
@@ -314,6 +326,8 @@ def _as_products(pair: Pair, straight: bool) -> Any:
         case "sqdist", None:
             distance = SQUARES["q"] + SQUARES["k"] - 2 * PRODUCT
             return distance if straight else Maximum(sympy.S.Zero, distance)
+        case "near", None:
+            return Maximum(sympy.S.Zero, (1 - NOISE) * (SQUARES["q"] + SQUARES["k"]) - 2 * PRODUCT)
         case "sqdist", metric:
             squares = (read(f"{SQUARES[side].table} {metric}", *SQUARES[side].indices) for side in "qk")
             return sympy.Add(*squares) - Pair("cross", metric)
