@@ -129,6 +129,18 @@ def test_an_empty_row_has_total_zero() -> None:
         np.testing.assert_array_equal(y[0], 0)
 
 
+@pytest.mark.parametrize("engine", ["dense", "tiled"])
+def test_a_row_of_minus_infinity_has_no_gradient_beside_its_total(engine: str) -> None:
+    attention = rg.Attention(dot + table("t")[h])
+    q, k, v = (torch.tensor(normal(1, 2, 5, 3)) for _ in range(3))
+    q.requires_grad_()
+    y, log_z = attention(q, k, v, t=torch.tensor([-torch.inf, 0.0]).double(), totals=True, engine=engine)
+    torch.where(log_z.isfinite(), log_z, 0.0).sum().add(y.sum()).backward()
+    assert (log_z[:, 0] == -torch.inf).all()
+    assert (q.grad[:, 0] == 0).all()
+    assert (q.grad[:, 1] != 0).all()
+
+
 def test_no_total_where_nothing_is_shared() -> None:
     q = normal(3, 2)
     with pytest.raises(rg.CallError, match="totals: this weight shares nothing"):

@@ -46,8 +46,12 @@ class Steps:
         weight, xp = self.call.formula.weight, self.call.xp
         if weight.over is None:
             raise CallError(f"totals: this weight shares nothing, so there is no Z; got {weight!r}")
-        with xp.quiet():
-            value = xp.log(self.total) + self.shift if weight.is_exponential else self.total
+        value = self.total
+        if weight.is_exponential:
+            empty = value == 0  # where the logarithm has no slope: automatic differentiation would make NaN of it
+            with xp.quiet():
+                logarithm = xp.log(xp.where(empty, xp.ones_like(value), value)) + self.shift
+            value = xp.where(empty, xp.full_like(logarithm, -math.inf), logarithm)
         return xp.squeeze(value, axis=AXIS[weight.over.node.name])
 
 
