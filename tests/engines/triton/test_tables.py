@@ -66,7 +66,7 @@ def place(known, at):
 
 
 @triton.jit
-def places(known, at):
+def places(product, known, at):
     return (place(known, at),)
 
 

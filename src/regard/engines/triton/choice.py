@@ -135,8 +135,10 @@ def _is_even(mask: Any) -> bool:
 Balance = Callable[[Any], None]  # of the sums of rows: `launch.balance`
 
 
-def pull(the: Pass, stats: Any | None, dy: Any, balance: Balance) -> launch.Gradients:
+def pull(the: Pass, stats: Any | None, dy: Any, balance: Balance, *, of_total: bool = False) -> launch.Gradients:
     """The gradients of both sides of each product and of v, and the sums for vectors of rows and of columns.
+
+    of_total: whether a gradient comes to Z too, with which rows of dS do not sum to 0
 
     Where rows have sums, dS is made once for them and dleft, and again for dright and dv; otherwise once, where it can
     be kept.
@@ -148,7 +150,8 @@ def pull(the: Pass, stats: Any | None, dy: Any, balance: Balance) -> launch.Grad
         balance(sums)
     rows = () if sums is None else sums.unbind(2)
     offsets = _offsets(the, way.call)
-    found = _pull_once(the, way, offsets, dlefts) if dlefts is None or offsets else None
+    met = the.centred if dlefts is None and not of_total else None
+    found = _pull_once(the, way, offsets, dlefts, met) if dlefts is None or offsets else None
     if found is not None:
         return replace(found, rows=rows)
     dlefts = way.rows()[0] if dlefts is None else dlefts
@@ -161,14 +164,16 @@ def _offsets(the: Pass, call: launch.Call) -> tuple[int, int] | None:
     return (the.sizes.highest, int(the.vectors[wanted[0].leaf].shape[-1])) if wanted else None
 
 
-def _pull_once(the: Pass, way: _Way, offsets: Any | None, dlefts: Any | None) -> launch.Gradients | None:
+def _pull_once(
+    the: Pass, way: _Way, offsets: Any | None, dlefts: Any | None, met: Any | None
+) -> launch.Gradients | None:
     """The gradients from dS that is kept, of as many heads at a time as fit; None where none does."""
     tiles = way.tiles_kept()
     if tiles is None:
         return None
     blocks = the.both_lists(*tiles.tile)
     heads = kept.heads_at_once(way.call, blocks[1], tiles.tile, the.options.memory)
-    return way.both(blocks, tiles, heads, offsets, dlefts) if heads else None
+    return way.both(blocks, tiles, heads, offsets, dlefts, met) if heads else None
 
 
 class _Triton:
@@ -190,9 +195,9 @@ class _Triton:
     def tiles_kept(self) -> kept.Way | None:
         return kept.way(self.call, self.the.tiling("kept"), self.the.options.memory)
 
-    def both(self, blocks: Any, tiles: kept.Way, heads: int, offsets: Any, dlefts: Any) -> launch.Gradients:
+    def both(self, blocks: Any, tiles: kept.Way, heads: int, *choices: Any) -> launch.Gradients:
         """All gradients, of dS that is kept."""
-        return kept.of_both(self.call, *self.given, blocks, tiles, heads, offsets, dlefts)
+        return kept.of_both(self.call, *self.given, blocks, tiles, heads, *choices)
 
 
 class _Hopper:
@@ -221,9 +226,9 @@ class _Hopper:
     def tiles_kept(self) -> Any | None:
         return self.hopper.five(self.call, self.traits, self.the.options.memory)
 
-    def both(self, blocks: Any, tiles: Any, heads: int, offsets: Any, dlefts: Any) -> launch.Gradients:
+    def both(self, blocks: Any, tiles: Any, heads: int, *choices: Any) -> launch.Gradients:
         """All gradients, of dS that is kept."""
-        return self.hopper.of_both(self.call, *self.given, blocks, tiles, heads, offsets, dlefts)
+        return self.hopper.of_both(self.call, *self.given, blocks, tiles, heads, *choices)
 
 
 _Way = _Triton | _Hopper

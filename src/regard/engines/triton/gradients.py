@@ -39,7 +39,8 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     widths = (x.shape[3] for x in (*the.rights, the.v))
     with together((the.launched().formula, the.v.dtype, the.options, *widths, *hint(the.launched().sizes))):
         stats = launch.row_stats(the.launched(), *done, dy, dtotal)
-        found = pulled(the, stats, dy, lambda sums: launch.balance(the.launched(), stats, sums, total, dtotal))
+        found = pulled(the, stats, dy, lambda sums: launch.balance(the.launched(), stats, sums, total, dtotal),
+                       of_total=dtotal is not None)  # fmt: skip
         offsets = {} if found.diagonals is not None else _offsets(the, stats, dy)
         tables = _tables(the, stats, dy)
     rows, columns = the.text.pulls["rows"], the.text.pulls["columns"]

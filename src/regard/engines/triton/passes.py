@@ -24,7 +24,8 @@ from .data import packed
 from .functions import TRITON, jitted
 from .masks import is_plain
 from .options import Options
-from .program import Program, Pull, program
+from .program import PSI, Program, Pull, program
+from .sides import mean_of_read
 from .source import SINK, Wanted, Written, written
 from .templates import launch
 from .templates.common import INTERPRETED, Constants
@@ -128,6 +129,17 @@ class Pass:
         shares = int(self.v.shape[1]) != self.sizes.heads
         return frozenset(s for s in _stretching(self.made) if not (shares and self.made.vectors[s][0] == Kind.COLUMN))
 
+    @cached_property
+    def centred(self) -> Any | None:
+        """The keys without their mean, where distances alone are asked for under softmax; otherwise None.
+
+        Rows of dS sum to 0 there, and dq is the same; what dS lost when it was rounded is not multiplied by the mean.
+        """
+        if not is_of_distance(self.made):
+            return None
+        (k,) = self.rights
+        return k - mean_of_read(replace(self.call, k=k))
+
     def launched(self, head: str = TRITON) -> launch.Call:
         """The call as the host's side of the kernels sees it, its functions jitted for Triton or for Gluon."""
         if head != TRITON:
@@ -205,6 +217,15 @@ def beside(made: Program) -> int:
     marks = [set(read.indices) & {I, J} for read in marks_of(made)]
     kinds = [kind for kind, _ in made.vectors.values()]
     return max(kinds.count(kind) + marks.count({index}) for kind, index in ((Kind.ROW, I), (Kind.COLUMN, J)))
+
+
+@lru_cache(maxsize=4096)
+def is_of_distance(made: Program) -> bool:
+    """Whether ψ is softmax's, and E a straight line in one product, which stands for a distance."""
+    if len(made.products) != 1 or not made.formula.laws.cancels:
+        return False
+    pull = made.pull(made.products[0])
+    return {pair.word for pair in made.formula.pairs} == {"sqdist"} and pull is not None and pull.block == PSI
 
 
 @lru_cache(maxsize=4096)

@@ -103,12 +103,14 @@ def _moved(call: Call) -> tuple[Any, Any]:
     if not only or call.dtype != torch.float32 or not call.keys:
         return call.q, call.k
     with torch.no_grad():
-        origin = call.k.mean(2, keepdim=True) if call.formula.mask is None else _mean_of_read(call)
+        origin = mean_of_read(call)
     return call.q - origin.repeat_interleave(call.group, dim=1), call.k - origin
 
 
-def _mean_of_read(call: Call) -> Any:
+def mean_of_read(call: Call) -> Any:
     """The mean of the keys that some row may read: others, as those behind a text's end, may lie anywhere."""
+    if call.formula.mask is None:
+        return call.k.mean(2, keepdim=True)
     _, possible = verdicts(Tiles(call, call.queries, 1))
     heads = possible.expand(-1, call.heads, -1, -1).unflatten(1, (-1, call.group))
     read = heads.any(2).mT  # (B or 1, G, n, 1)
@@ -259,4 +261,4 @@ def _log2(part: _OwnReading, node: Any) -> Any:
     return part.array(part.real(fold(node, part, part.memo))).log2()
 
 
-__all__ = ["ANCHOR", "MARGIN", "Sides", "dropped", "life", "program_of", "sides"]
+__all__ = ["ANCHOR", "MARGIN", "Sides", "dropped", "life", "mean_of_read", "program_of", "sides"]

@@ -106,6 +106,7 @@ def of_both(
     heads: int,
     offsets: tuple[int, int] | None = None,
     made: tuple[Any, ...] | None = None,
+    met: Any | None = None,
 ) -> Gradients:
     """All gradients, and the sums of dS over i − j, (B, H, 2, length), where asked for.
 
@@ -113,19 +114,21 @@ def of_both(
     heads:   so many of the batch at a time, fewer where memory is short
     offsets: the highest i − j, and the length
     made:    dq alone, where it is made already
+    met:     what dS is multiplied with for dq; k itself unless given
     """
     (across, down), (dq,) = slants_of(call, lists[1], way.tile), made or (_room_like(call.lefts[0]),)
     every, group = call.shape[0] * call.shape[1], call.group
     heads, kept = room_for(heads, call, across, down)
     dk, dv, columns, keys = _keys(call, stats, dy, lists[1], way.keys, kept, across)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
+    met = call.rights[0] if met is None else met
     arguments = (
-        descriptor(call.rights[0], HELD), descriptor(dq, HELD), descriptor(kept, HELD),
+        descriptor(met, HELD), descriptor(dq, HELD), descriptor(kept, HELD),
         call.start if stats is None else stats, call.data or (0,), places,
     )  # fmt: skip
-    met = _size(call.shape[1], call.rights[0])
     sizes = _sizes(call, stats, across)
-    queries = _job(backward_queries, call, arguments, lists[0], sizes, way.queries, call.shape[2], met)
+    read = _size(call.shape[1], met)
+    queries = _job(backward_queries, call, arguments, lists[0], sizes, way.queries, call.shape[2], read)
     diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dq.device)
     for first in range(0, every, heads):
         count = min(heads, every - first)

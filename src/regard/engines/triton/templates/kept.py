@@ -137,7 +137,7 @@ def way(call: launch.Call, keys: Tiling, memory: int | None) -> Way | None:
 
 def of_both(
     call: launch.Call, stats: Any | None, dy: Any, lists: tuple[Any, Any], chosen: Way, heads: int,
-    offsets: tuple[int, int] | None = None, made: tuple[Any, ...] | None = None,
+    offsets: tuple[int, int] | None = None, made: tuple[Any, ...] | None = None, met: Any | None = None,
 ) -> launch.Gradients:  # fmt: skip
     """All gradients, and the sums of G over i − j, (B, H, 2, length), where asked for.
 
@@ -145,6 +145,7 @@ def of_both(
     heads:   so many of the batch at a time, fewer where memory is short
     offsets: the highest i − j, and the length
     made:    dlefts, where they are made already
+    met:     what G is multiplied with for dlefts; the right side itself unless given
     """
     tiles, rows, every = chosen.queries, call.shape[2], call.shape[0] * call.shape[1]
     across, down = slants_of(call, lists[1], chosen.tile)
@@ -154,7 +155,8 @@ def of_both(
     diagonals = None if offsets is None else torch.zeros((*call.shape[:2], 2, offsets[1]), device=dv.device)
     parts = Tiling(SIZE, tiles.columns, tiles.warps, tiles.stages)
     sizes = extended(launch.constants(call, lists[0], parts), PARTS=tiles.rows // SIZE)
-    matrices = launch.matrix(call.rights[0], SIZE, call), launch.strided(dlefts[0]), launch.matrix(kept, SIZE, call)
+    met = call.rights[0] if met is None else met
+    matrices = launch.matrix(met, SIZE, call), launch.strided(dlefts[0]), launch.matrix(kept, SIZE, call)
     places = call.start if lists[0] is None else lists[0].places.contiguous()
     for first in range(0, every, heads):
         count = min(heads, every - first)
