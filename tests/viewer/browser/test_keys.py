@@ -42,6 +42,7 @@ def test_tab_reaches_everything_and_shows_where_it_is(opened: Any) -> None:
     tab = opened("sentence", layer=1, head=2, query=4, key=6)
     tab.page.wait_for_selector(".measure")
     tab.page.wait_for_selector(".dial")
+    tab.settled()
     found = walk(tab)
     assert 40 < len(found) < 150
     said = [f"{one['name']} {one['label']}" for one in found]
