@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,20 @@ REACHED = (
 
 
 def walk(tab: Any) -> list[dict[str, Any]]:
-    """Everything that Tab reaches, once around."""
+    """Everything that Tab reaches, once around, from the top: the first time it may begin at what was scrolled to."""
     tab.page.evaluate("document.activeElement.blur()")
-    found: list[dict[str, Any]] = []
+    list(steps(tab))
+    return list(steps(tab))
+
+
+def steps(tab: Any) -> Iterator[dict[str, Any]]:
+    """What Tab reaches until it leaves the page."""
     for _ in range(200):
         tab.page.keyboard.press("Tab")
         one = tab.page.evaluate(FOCUSED)
         if one is None:
-            break
-        found.append(one)
-    return found
+            return
+        yield one
 
 
 def test_tab_reaches_everything_and_shows_where_it_is(opened: Any) -> None:
