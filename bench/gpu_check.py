@@ -73,6 +73,7 @@ FORMULAS: dict[str, rg.Attention] = {
     "window": rg.Attention(mask=window(100) & causal),
     "documents": rg.Attention(mask=documents("ids")),
     "given mask": rg.Attention(mask=given("seen")),
+    "scattered": rg.Attention(mask=(1103515245 * i + 12345 * j) // 65536 % 3 > 0),  # beyond 32 bits
     "sink": rg.Attention(weight=share(exp, sink=exp(table("rest")[h])), mask=j < i),
     "sigmoid": rg.Attention(weight=sigmoid, score=SCORE - log(n)),
     "ReLU": rg.Attention(weight=lambda s: relu(s) / n),
