@@ -184,3 +184,35 @@ def test_gradients_of_queries_do_not_see_where_the_origin_is(mask: Any, template
     with whole() if template == "hopper" else nullcontext(), rg.fused(memory=2**26):
         found = attention.vjp(q, k, v, dy, engine="triton")
     assert float((found.q.double() - wanted.q).norm()) <= 0.01 * float(wanted.q.norm())
+
+
+@pytest.mark.parametrize("template", ["triton", "hopper"])
+def test_the_mean_of_many_keys_has_a_place_in_float16(template: str) -> None:
+    """1 400 · 50 is more than 65 504, the largest number of float16."""
+    if template == "hopper" and not INTERPRETED:
+        pytest.skip("a rehearsal on the CPU: set TRITON_INTERPRET=1")
+    attention = rg.Attention(-sqdist / 17, mask=causal)
+    q, k, v, dy = (x.half() for x in arrays(1, 1, 1400, 72, count=4))
+    q, k, dy = q[:, :, :20] + 50, k + 50, dy[:, :, :20]
+    with whole() if template == "hopper" else nullcontext(), rg.fused(memory=2**26):
+        found = attention.vjp(q, k, v, dy, engine="triton").q.double()
+    wanted = attention.vjp(*(x.double() for x in (q, k, v, dy)), engine="dense").q
+    assert float((found - wanted).norm()) <= 0.01 * float(wanted.norm())
+
+
+@pytest.mark.parametrize("case", ["dropout", "totals", "groups"])
+def test_rows_of_slopes_sum_to_nothing_or_are_not_taken_to(case: str) -> None:
+    """What lets dq meet the keys without their mean; a gradient of log Z, which does not, has them whole."""
+    attention = rg.Attention(-sqdist / 17, mask=causal)
+    q, k, v, dy = (x.bfloat16() for x in arrays(1, 2, 140, 72, count=4))
+    q, k = (q, k) if case == "totals" else (q + 3, k + 3)
+    k, v = (k[:, :1], v[:, :1]) if case == "groups" else (k, v)
+    chosen: dict[str, Any] = {"dropout": 0.3, "seed": 5} if case == "dropout" else {}
+    found = []
+    for engine, dtype in (("triton", torch.bfloat16), ("dense", torch.float64)):
+        x = q.to(dtype, copy=True).requires_grad_()
+        with rg.fused(memory=2**26):
+            y, z = attention(x, k.to(dtype), v.to(dtype), engine=engine, totals=True, **chosen)
+            ((y * dy.to(dtype)).sum() + (z.sum() if case == "totals" else 0)).backward()
+        found.append(x.grad.double())
+    assert float((found[0] - found[1]).norm()) <= 0.03 * float(found[1].norm())

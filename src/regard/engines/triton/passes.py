@@ -138,7 +138,7 @@ class Pass:
         if not is_of_distance(self.made):
             return None
         (k,) = self.rights
-        return k - mean_of_read(replace(self.call, k=k))
+        return (k - mean_of_read(replace(self.call, k=k))).to(k.dtype)
 
     def launched(self, head: str = TRITON) -> launch.Call:
         """The call as the host's side of the kernels sees it, its functions jitted for Triton or for Gluon."""

@@ -110,11 +110,12 @@ def _moved(call: Call) -> tuple[Any, Any]:
 def mean_of_read(call: Call) -> Any:
     """The mean of the keys that some row may read: others, as those behind a text's end, may lie anywhere."""
     if call.formula.mask is None:
-        return call.k.mean(2, keepdim=True)
+        return call.k.mean(2, keepdim=True, dtype=torch.float32)
     _, possible = verdicts(Tiles(call, call.queries, 1))
     heads = possible.expand(-1, call.heads, -1, -1).unflatten(1, (-1, call.group))
     read = heads.any(2).mT  # (B or 1, G, n, 1)
-    return torch.where(read, call.k, 0.0).sum(2, keepdim=True) / read.sum(2, keepdim=True).clamp(min=1)
+    total = torch.where(read, call.k, 0.0).sum(2, keepdim=True, dtype=torch.float32)
+    return total / read.sum(2, keepdim=True).clamp(min=1)
 
 
 def _product(call: Call, pair: Pair, q: Any, k: Any) -> tuple[Any, Any]:
