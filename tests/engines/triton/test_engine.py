@@ -534,7 +534,7 @@ def test_keys_that_heads_share_are_not_repeated(monkeypatch: pytest.MonkeyPatch)
     sides(prepare(rg.Attention(), q, k, k, tables={}))
     assert repeated == []
     sides(prepare(rg.Attention(score=8 * rg.cosine), q, k, k, tables={}))
-    assert repeated == [(1, 2, 1, 19)]
+    assert repeated == [(1, 2, 19)]
 
 
 def test_a_sigmoid_and_its_slope_are_made_of_one_tanh() -> None:

@@ -50,17 +50,21 @@ def test_a_bent_line_gives_the_right_numbers(bent, start):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
 
 
-def test_lengths_stretch_the_product_of_a_cosine():
-    made = program(rg.Attention(8 * cosine), True)
-    assert [made.stretches(symbol) for symbol in made.vectors] == [True, True]
-    made = program(rg.Attention(weight=each(sigmoid), score=3 * cosine), True)
-    assert [symbol for symbol, (kind, _) in made.vectors.items() if made.stretches(symbol) != (kind != Kind.HEAD)] == []
+@pytest.mark.parametrize("attention", [
+    rg.Attention(8 * cosine), rg.Attention(weight=each(sigmoid), score=3 * cosine), rg.Attention(cosine**2),
+    rg.Attention(8 * cosine - table("t")[h] * (i - j)),
+])  # fmt: skip
+def test_a_cosine_sees_directions(attention):
+    made = program(attention, True)
+    assert {made.vectors[symbol][0]: side for symbol, side in made.directions.items()} == {
+        Kind.ROW: "q",
+        Kind.COLUMN: "k",
+    }
 
 
 @pytest.mark.parametrize("score", [8 * cosine + SCORE, table("t")[i] * dot, -sqdist / 4])
-def test_what_does_more_than_stretch_has_sums_of_its_own(score):
-    made = program(rg.Attention(score), True)
-    assert not any(made.stretches(symbol) for symbol in made.vectors)
+def test_what_sees_lengths_sees_more_than_directions(score):
+    assert not program(rg.Attention(score), True).directions
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])

@@ -1,7 +1,8 @@
 """The way back: what the kernels sum, as the gradients of matrices, vectors, the sink and tables.
 
 dleft, dright, dv              two kernels: one holds rows, one holds keys; or one holds keys and keeps dS, one reads it
-rows, columns                  sums over keys and over rows, in the same kernels; of 1/‖q‖ and 1/‖k‖ from q·dq and k·dk
+rows, columns                  sums over keys and over rows, in the same kernels
+directions                     what of dq is along q, where ψ sees q/‖q‖ alone, is taken out; and the same of dk
 δ                              found again from the sums of rows, where what is wanted would add up its roundings
 i − j                          sums of dS where it is kept; otherwise a third kernel
 (i, j)                         a third kernel, where a table is wanted that varies with both
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
 import torch
 
 from ...algebra.fold import fold
@@ -27,6 +27,7 @@ from .source import SINK
 from .starting import hint, together
 from .templates import launch
 from .templates import tables as kernels
+from .templates.directions import across
 
 Sums = dict[Any, tuple[Pull, Any]]  # by symbol of a vector
 
@@ -43,6 +44,8 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
                        of_total=dtotal is not None)  # fmt: skip
         offsets = {} if found.diagonals is not None else _offsets(the, stats, dy)
         tables = _tables(the, stats, dy)
+        for side in the.made.directions.values():
+            across(*((the.lefts[0], found.lefts[0]) if side == "q" else (the.rights[0], found.rights[0])))
     rows, columns = the.text.pulls["rows"], the.text.pulls["columns"]
     pulls = zip((*rows, *columns), (*found.rows[: len(rows)], *found.columns), strict=True)
     sums: Sums = {pull.leaf: (pull, x) for pull, x in pulls}
@@ -51,7 +54,6 @@ def back(the: Pass, y: Any, total: Any, dy: Any, dtotal: Any | None) -> list[Any
     by_table: dict[str, Any] = {}
     for name, gradient in tables:
         by_table[name] = by_table[name] + gradient if name in by_table else gradient
-    sums |= {symbol: _of_stretch(the, symbol, found) for symbol in the.stretching & the.wanted}
     vectors = [_of_vector(the, symbol, sums, whole_of(total), stats) for symbol in the.vectors if symbol in the.wanted]
     read = [by_table.get(name, torch.zeros_like(x)) for name, x in the.tables.items() if name in the.wanted]
     return [*found.lefts, *found.rights, found.v, *vectors, *read]
@@ -73,16 +75,6 @@ def _of_vector(the: Pass, symbol: Any, sums: Sums, total: Any, stats: Any) -> An
     pull, found = sums[symbol]
     found = found * _scale(the, pull)
     return fitted(found.sum(2, keepdim=True) if the.made.vectors[symbol][0] == Kind.HEAD else found, like)
-
-
-def _of_stretch(the: Pass, symbol: Any, found: launch.Gradients) -> tuple[Pull, Any]:
-    """Σ_j G_ij (q_i · k_j) / a_i = q_i · dq_i / a_i, and the same for keys; 0 for those of length 0 and unread."""
-    if the.made.vectors[symbol][0] == Kind.COLUMN:
-        along = launch.row_products(the.rights[0], found.rights[0])
-    else:
-        along = launch.row_products(the.lefts[0], found.lefts[0])
-    a = the.vectors[symbol]
-    return Pull(symbol, sympy.S.One, sympy.S.One), torch.where((a == 0) | (along == 0), 0.0, along / a)
 
 
 def _of_sink(the: Pass, sink: Any, total: Any, stats: Any) -> Any:

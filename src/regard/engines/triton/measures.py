@@ -9,9 +9,18 @@ from typing import Any
 
 import torch
 
-from ..operators import differentiable_once
+from ..operators import define, differentiable_once
+from .templates import directions
 
 Once: Any = differentiable_once("triton")
+
+
+def _lengths(x: Any) -> Any:
+    with torch.cuda.device_of(x):  # kernels start on the device that is current
+        return directions.lengths(x)
+
+
+define("lengths", "(Tensor x) -> Tensor", _lengths, lambda x: x.new_empty(x.shape[:3], dtype=torch.float32))
 
 
 def wide(x: Any) -> Any:

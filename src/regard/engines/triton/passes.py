@@ -94,7 +94,7 @@ class Pass:
         whole = frozenset(name for name, table in self.tables.items() if not table.is_floating_point())
         exact = self.options.exact or self.v.dtype == torch.float32 or bool(INTERPRETED.value)
         reads = tuple(leaf for leaf in self.made.leaves if isinstance(leaf, Read) and leaf.table in self.wanted)
-        vectors = tuple(s for s in self.made.vectors if s in self.wanted and s not in self.stretching)
+        vectors = tuple(s for s in self.made.vectors if s in self.wanted)
         named = frozenset(name for name in self.wanted if isinstance(name, str))
         nodes = (*(self.made.vectors[symbol][1] for symbol in vectors), *reads)
         sink = self.made.formula.weight.sink if SINK in self.wanted else None
@@ -122,12 +122,6 @@ class Pass:
                 for index, size in zip(read.indices, self.tables[name].shape, strict=True)
             )
         )
-
-    @cached_property
-    def stretching(self) -> frozenset[Any]:
-        """The vectors whose gradients come of dq and dk: those of keys where no heads share them."""
-        shares = int(self.v.shape[1]) != self.sizes.heads
-        return frozenset(s for s in _stretching(self.made) if not (shares and self.made.vectors[s][0] == Kind.COLUMN))
 
     @cached_property
     def centred(self) -> Any | None:
@@ -255,11 +249,6 @@ def gathers(node: Any, wanted: frozenset[str], along: Any) -> bool:
     """Whether many keys of a row (along J), or many rows (I), read one number of a wanted table, which adds them up."""
     reads = (part for part in walk(node) if isinstance(part, Read) and part.table in wanted)
     return any(all(along in (x - along).free_symbols & (x + along).free_symbols for x in r.indices) for r in reads)
-
-
-@lru_cache(maxsize=1024)
-def _stretching(made: Program) -> tuple[Any, ...]:
-    return tuple(symbol for symbol in made.vectors if made.stretches(symbol))
 
 
 @lru_cache(maxsize=1024)

@@ -138,9 +138,21 @@ class Program:
         scale, block = self._split(total)
         return None if total == 0 else Pull(leaf, scale, block)
 
-    def stretches(self, leaf: Any) -> bool:
-        """Whether a vector is c/‖q‖ or c/‖k‖ and meets the one product as its factor: then a ∂ψ/∂a = p ∂ψ/∂p."""
-        if len(self.products) != 1 or self.vectors[leaf][1].as_coeff_Mul()[1] not in LENGTHS.values():
+    @cached_property
+    def directions(self) -> dict[Any, str]:
+        """The vectors a = c/‖q‖ and c/‖k‖, with their side, where ψ sees the direction of that side, not its length.
+
+        So it is where a meets the one product p as its factor, a ∂ψ/∂a = p ∂ψ/∂p, and nothing else knows the length.
+        """
+        found = {}
+        for side, length in LENGTHS.items():
+            named = [symbol for symbol, (_, node) in self.vectors.items() if length in walk(node)]
+            if len(named) == 1 and self._stretches(named[0], length):
+                found[named[0]] = side
+        return found
+
+    def _stretches(self, leaf: Any, length: Any) -> bool:
+        if len(self.products) != 1 or self.vectors[leaf][1].as_coeff_Mul()[1] != length:
             return False
         (product,) = self.products
         own, other = self.pull(leaf), self.pull(product)

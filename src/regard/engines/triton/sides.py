@@ -4,7 +4,7 @@ All of it is part of PyTorch's graph, so that the kernels know the gradients of 
 
     q·k            left = q                     right = k
     qᵀ M k         left = q M                   in half precision two matrices, of high and of low digits
-    ‖q‖², 1/‖q‖    vectors of rows and columns
+    ‖q‖², 1/‖q‖    vectors of rows and columns; where directions alone are seen, lengths have no gradient (`directions`)
 """
 
 from __future__ import annotations
@@ -52,10 +52,13 @@ def sides(call: Call) -> Sides:
     """The tensors of a call, differentiable."""
     made = program_of(call)
     q, k = _moved(call)
-    own = _own(call, made, q, k, [node for _, node in made.vectors.values()])
+    directed = {symbol: _lengths(call, side, made.vectors[symbol][1]) for symbol, side in made.directions.items()}
+    nodes = {symbol: (kind, node) for symbol, (kind, node) in made.vectors.items()
+             if not (kind == Kind.HEAD and is_constant(node))}  # fmt: skip
+    own = _own(call, made, q, k, [node for symbol, (_, node) in nodes.items() if symbol not in directed])
     products = [_product(call, pair, q, k) for pair in made.products]
-    vectors = {symbol: _vector(call, kind, node, own) for symbol, (kind, node) in made.vectors.items()
-               if not (kind == Kind.HEAD and is_constant(node))}  # fmt: skip
+    vectors = {symbol: directed[symbol] if symbol in directed else _vector(call, kind, node, own)
+               for symbol, (kind, node) in nodes.items()}  # fmt: skip
     lefts, rights = zip(*products, strict=True) if products else ((), ())
     offsets = any(kind == Kind.OFFSET for kind, _ in made.vectors.values())
     return Sides(lefts, rights, vectors, _highest(call) + MARGIN if offsets else 0, _sink(call, made))
@@ -146,6 +149,14 @@ def _metric_squares(call: Call, pair: Pair, q: Any, k: Any) -> dict[str, Any]:
         square = MeasuredBy.apply(x, metric.to(x.dtype))
         made[f"{SQUARES[side].table} {pair.metric}"] = square if side == "q" else square.mT
     return made
+
+
+def _lengths(call: Call, side: str, node: Any) -> Any:
+    """c/‖q‖ or c/‖k‖, (B, H, length), without a gradient: the kernels give q and k the whole of theirs."""
+    found = torch.ops.regard.lengths((call.q if side == "q" else call.k).detach())
+    scale = float(node.as_coeff_Mul()[0])
+    found = found if scale == 1.0 else scale * found
+    return found if side == "q" else _repeated(call, found)
 
 
 def _along(call: Call, side: str, x: Any) -> Any:

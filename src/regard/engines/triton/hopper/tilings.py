@@ -91,8 +91,7 @@ def tiling(width: int, wide: int, traits: Traits, staged: int = 0) -> Tiling:
     persistent = columns == 128 and not (traits.offsets or traits.columns) and (traits.even or three)
     deep = columns == 64 or (not persistent and not traits.exponential)
     stages = 2 if widest == 256 else 3 if deep or widest <= 64 else 2
-    roomy = not (three or traits.rounded)  # three have no registers; of two sums the assembler awaits every product
-    linked = persistent and traits.masked and roomy  # a window's tiles are short
+    linked = False
     found = Tiling(columns, stages, 3 if three else 2, False, persistent, persistent or width != wide, linked)
     while not found.fits(width, wide, staged):
         found = replace(found, stages=found.stages - 1)

@@ -125,20 +125,6 @@ def balance(stats, sums, total, dtotal, data, sizes, F: tl.constexpr, S: tl.cons
 
 
 @triton.jit
-def row_products(x, y, out, sizes, S: tl.constexpr):
-    """out[b, h, r] = x_r · y_r, float32; where y is 0, whatever x holds."""
-    H, N = sizes
-    number, count = tl.program_id(0), tl.cdiv(N, S.ROWS)
-    first, b, h = number % count * S.ROWS, number // count // H, number // count % H
-    one = tile(x, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True).to(tl.float32)
-    other = tile(y, b, h, first, N, S.ROWS, S.VALUE, S.VALUE_PADDED, True).to(tl.float32)
-    r = first + tl.arange(0, S.ROWS)
-    tl.store(
-        out + tl.cast(b * H + h, tl.int64) * N + r, tl.sum(tl.where(other == 0.0, 0.0, one * other), 1), mask=r < N
-    )
-
-
-@triton.jit
 def upstream_tile(stats, b, h, first, AXIS: tl.constexpr, F: tl.constexpr, S: tl.constexpr):
     """The shift, δ and the factor of a tile of rows, from what `row_terms` has left; AXIS is that of keys."""
     if not F.SHARED:

@@ -90,14 +90,15 @@ def forward(
             ahead = nth(listed, step + 1, count, S)
             acc, m, l, product = advanced(acc, m, l, product, c, block, ahead, held, read, F, S, False)
             block = ahead
-    acc, m, l = taken_in(acc, m, l, product, c, block, held, read, F, S, True, False)
+    here = met(block, held, read, F, S, True)
+    acc, m, l = taken_in(acc, m, l, product, c, block, here, held, read, F, S, True, False)
     if F.HAS_MASK or (F.SETTLED and not F.BOUNDED):
         if astray(acc, l, r < N, v, F):
             acc, m, l, c = beginning((head, row, (0.0,), data), F, S)
             for step in tl.range(0, count, num_stages=1):
                 block = block_at(listed, step, count, S)
-                product = scored(block, held, read, S, True)
-                acc, m, l = taken_in(acc, m, l, product, c, block, held, read, F, S, True, True)
+                product, here = scored(block, held, read, S, True), met(block, held, read, F, S, True)
+                acc, m, l = taken_in(acc, m, l, product, c, block, here, held, read, F, S, True, True)
 
     if F.SHARED:
         divisor = l[1] if F.ROUNDED else l[0]
@@ -154,7 +155,8 @@ def settled(product, m, l, c, block, held, read, F: tl.constexpr, S: tl.constexp
 
     A row that reads nothing there takes the highest of what it does not read: others will be near.
     """
-    known, at, truth = pairs(product, block, held, read, F, S, True)
+    known, at = met(block, held, read, F, S, True)
+    truth = pairs(product, known, at, held, read, F, S, True)
     x = full(F.height(product, known, at), [S.ROWS, S.COLUMNS])
     highest = tl.max(tl.where(truth, x, -float("inf")), 1)
     if F.HAS_SINK:
@@ -191,24 +193,26 @@ def advanced(
 ):  # fmt: skip
     """Σ p v with one more block, m and l, and the products of the next: one is made while this one is weighed."""
     sticks_out: tl.constexpr = MASKED if F.HAS_MASK else True  # whether the next block may
+    here = met(block, held, read, F, S, MASKED)  # before products are begun: nothing is awaited beside them
     if F.SEVERAL:  # those of two blocks would leave no registers
-        acc, m, l = taken_in(acc, m, l, product, c, block, held, read, F, S, MASKED, False)
+        acc, m, l = taken_in(acc, m, l, product, c, block, here, held, read, F, S, MASKED, False)
         return acc, m, l, scored(ahead, held, read, S, sticks_out)
     else:
         following = scored(ahead, held, read, S, sticks_out)
-        acc, m, l = taken_in(acc, m, l, product, c, block, held, read, F, S, MASKED, False)
+        acc, m, l = taken_in(acc, m, l, product, c, block, here, held, read, F, S, MASKED, False)
         return acc, m, l, following
 
 
 @triton.jit
 def taken_in(
-    acc, m, l, product, c, block, held, read,
+    acc, m, l, product, c, block, here, held, read,
     F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr, CAREFUL: tl.constexpr,
 ):  # fmt: skip
     """Σ p v, m and l with one more block of keys."""
     lefts, head, row, drops, b, h, r, i, anchor = held
     rights, v, data, N, n = read
-    known, at, truth = pairs(product, block, held, read, F, S, MASKED)
+    known, at = here
+    truth = pairs(product, known, at, held, read, F, S, MASKED)
     if F.EXPONENTIAL:
         x = full(F.height(product, known, at), [S.ROWS, S.COLUMNS])
         if MASKED:
@@ -238,13 +242,20 @@ def taken_in(
 
 
 @triton.jit
-def pairs(product, block, held, read, F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr):
-    """What is known of a block, its positions, and, MASKED, which of its pairs are admitted."""
+def met(block, held, read, F: tl.constexpr, S: tl.constexpr, RAGGED: tl.constexpr):
+    """What is known of a block, and its positions."""
     lefts, head, row, drops, b, h, r, i, anchor = held
     rights, v, data, N, n = read
     j = block * S.COLUMNS + tl.arange(0, S.COLUMNS)[None, :]
-    known = (head, row, F.columns(data, head, b, h, j, below(j, n, MASKED)), data)
-    at, truth = (b, h, i, j, anchor), True
+    return (head, row, F.columns(data, head, b, h, j, below(j, n, RAGGED)), data), (b, h, i, j, anchor)
+
+
+@triton.jit
+def pairs(product, known, at, held, read, F: tl.constexpr, S: tl.constexpr, MASKED: tl.constexpr):
+    """MASKED: which of a block's pairs are admitted."""
+    lefts, head, row, drops, b, h, r, i, anchor = held
+    rights, v, data, N, n = read
+    truth = True
     if MASKED:
-        truth = full(admitted(product, known, at, (r < N) & (j < n), F), [S.ROWS, S.COLUMNS])
-    return known, at, truth
+        truth = full(admitted(product, known, at, (r < N) & (at[3] < n), F), [S.ROWS, S.COLUMNS])
+    return truth

@@ -127,18 +127,6 @@ def balance(call: Call, stats: Any, sums: Any, total: Any, dtotal: Any | None) -
     )  # fmt: skip
 
 
-def row_products(x: Any, y: Any) -> Any:
-    """x · y of each row, (B, heads, length) float32."""
-    batch, heads, length, width = x.shape
-    out = torch.empty((batch, heads, length), dtype=torch.float32, device=x.device)
-    sizes = Constants(ROWS=64, VALUE=int(width), VALUE_PADDED=padded(int(width)))
-    grid = (triton.cdiv(length, 64) * heads * batch,)
-    start(
-        back.row_products, grid, strided(near(x)), strided(near(y)), out, (heads, *sixteens(length)), sizes, num_warps=4
-    )
-    return out
-
-
 def of_rows(call: Call, stats: Any | None, dy: Any, lists: Any | None, tiling: Tiling) -> tuple[tuple[Any, ...], Any]:
     (batch, heads, rows), pulls = call.shape, int(call.formula.ROW_PULLS)
     dlefts = tuple(map(room_like, call.lefts))
