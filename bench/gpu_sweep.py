@@ -142,7 +142,6 @@ def tilings(kernel: str, width: int) -> Iterator[Any]:
     match kernel:
         case "forward":
             for in_turn, columns, stages, parts in itertools.product(switch, (128, 64), (2, 3), groups):
-                yield HopperTiling(columns, stages, parts, in_turn, persistent=True, own_out=True, linked=True)
                 yield HopperTiling(columns, stages, parts, in_turn, persistent=True, own_out=True)
                 yield HopperTiling(columns, stages, parts, in_turn)
         case "rows":

@@ -230,6 +230,4 @@ def cases():
     found |= {f"{formula} 256": case(formula, 256) for formula in ("softmax", "causal", "alibi", "relu")}
     found |= {"softmax 64 128": case("softmax", 64, 128), "softmax 128 64": case("softmax", 128, 64)}
     found |= {"softmax f16": case("softmax", 128, dtype="fp16"), "causal in turn": case("causal", 128, in_turn=True)}
-    found |= {"softmax linked": case("softmax", 128, linked=True), "window alone": case("window", 128, linked=False)}
-    found |= {"window 64 linked": case("window", 64, linked=True)}
     return found

@@ -3,10 +3,10 @@
     python tests/pretend_gpu.py 90 bfloat16 '{"template": "hopper"}' 64 256 "softmax(dot / sqrt(d))" …
 
 prints, for each formula, the kernels that were compiled with their bytes of shared memory, those of which the assembler
-awaits every product at once, how often each asks something of a whole tile, and those where the assembler has answered
-that by itself, or the error. What stands behind the
-dtype are the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked at. In a
-process of its own, because triton must not be interpreted here.
+awaits every product at once, those that await other things while a product runs, how often each asks something of a
+whole tile, and those where the assembler has answered that by itself, or the error. What stands behind the dtype are
+the choices of regard.fused, the width of vectors and how many there are. Numbers are never looked at. In a process of
+its own, because triton must not be interpreted here.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def only_compile() -> None:
         sums = [line.split(",")[2].split()[0] for line in made.asm.get("ttir", "").splitlines() if " tt.dot " in line]
         waits = waits_at_once(made.asm["ptx"])
         told = {"kernel": self.fn.__name__, "shared": made.metadata.shared, "sums": sums, "waits": waits}
+        told["halts"] = halts(made.asm["ttgir"])
         COMPILED.append({**told, **questions(made.asm["cubin"])})
         return made
 
@@ -92,6 +93,16 @@ def waits_at_once(code: str) -> bool:
         command = [assembler, "-v", "--gpu-name=sm_90a", "kernel.ptx", "-o", "kernel.cubin"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return "instructions are serialized" in done.stderr
+
+
+def halts(code: str) -> bool:
+    """Whether copies are awaited between the first product of a loop and the second: no weights are made meanwhile."""
+    products = 0
+    for line in code.splitlines():
+        products = 0 if " scf.for " in line else products + (" ttng.warp_group_dot " in line)
+        if products == 1 and " ttg.async_wait " in line:
+            return True
+    return False
 
 
 def questions(binary: bytes) -> dict[str, Any]:
@@ -133,6 +144,7 @@ def tried(text: str, dtype: Any, choices: dict[str, Any], sizes: tuple[int, ...]
         "kernels": {made["kernel"]: made["shared"] for made in COMPILED},
         "sums": {made["kernel"]: made["sums"] for made in COMPILED},
         "waits": [made["kernel"] for made in COMPILED if made["waits"]],
+        "halts": [made["kernel"] for made in COMPILED if made["halts"]],
         "asked": {made["kernel"]: made["asked"] for made in COMPILED},
         "answered": [made["kernel"] for made in COMPILED if made["answered"]],
     }

@@ -82,7 +82,6 @@ class Call:
         numbers = (*numbers, tiles * (len(lists.order) > 1)) if lists else (*numbers[:2], tiles, 1, 0)
         numbers = (*numbers, 0)
         same = {"STAGES": stages, "WARPGROUPS": warpgroups, "REGISTERS": 0, "LOADER": 0, "IN_TURN": False}
-        same |= {"LINKED": False, "HELD": 1}
         own = {"OWN_OUT": self.q.shape[3] != self.v.shape[3], "LISTED": lists is not None}
         run(
             KERNEL,
@@ -197,9 +196,6 @@ def test_rows_that_read_nothing_are_zero_and_no_barrier_hangs(formula):
     assert bool((call.run(32)[0][0, :, :128] == 0).all())
 
 
-LINKED = {"LINKED": True, "HELD": 2, "OWN_OUT": True}
-
-
 @pytest.mark.parametrize(
     "formula", ["softmax", "causal", "window", "relu", "scaled relu", "sink", "causal column table"]
 )
@@ -210,8 +206,6 @@ def test_three_warpgroups_turns_and_few_programs_change_nothing(formula):
     for changes in (
         {"warpgroups": 3}, {"IN_TURN": True}, {"launched": 1}, {"launched": 5}, {"OWN_OUT": True, "launched": 3},
         {"warpgroups": 3, "IN_TURN": True, "launched": 2, "stages": 3},
-        LINKED | {"launched": 1}, LINKED | {"launched": 5, "IN_TURN": True}, LINKED | {"launched": 3, "stages": 3},
-        LINKED | {"launched": 2, "warpgroups": 3, "stages": 3},
     ):  # fmt: skip
         y, total = call.run(32, **changes)
         call.check(y, total)
@@ -243,14 +237,9 @@ def test_every_program_has_about_as_much_to_do_in_a_window(monkeypatch):
     assert max(done) <= 1.02 * sum(done) / launched
 
 
-@pytest.mark.parametrize(
-    ("choices", "told"),
-    [({"stages": 1}, "at least 2"), ({"linked": True}, "needs persistent and own_out"),
-     ({"linked": True, "persistent": True}, "needs persistent and own_out")],
-)  # fmt: skip
-def test_tiles_that_would_wait_for_ever_are_refused(choices, told):
-    with pytest.raises(ValueError, match=told):
-        rehearsed("tilings").Tiling(**({"columns": 128, "stages": 2} | choices))
+def test_tiles_that_would_wait_for_ever_are_refused():
+    with pytest.raises(ValueError, match="at least 2"):
+        rehearsed("tilings").Tiling(columns=128, stages=1)
 
 
 @pytest.mark.parametrize("staged", range(8))
@@ -266,7 +255,7 @@ def test_vectors_of_columns_take_a_stage_where_they_need_its_room(staged):
 # -- compiled --------------------------------------------------------------------------------------------------
 
 CASES = "softmax 64,softmax 128,softmax 256,causal in turn,alibi 64,sigmoid 128,relative 128,documents 64".split(",")
-CASES += ["window 64", "window 128", "softmax linked"]
+CASES += ["window 64", "window 128"]
 
 
 @pytest.fixture(scope="module")
@@ -294,9 +283,7 @@ def test_nothing_spills(compiled, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["softmax 64", "softmax 128", "causal in turn", "softmax 256", "window 128", "softmax linked"]
-)
+@pytest.mark.parametrize("name", ["softmax 64", "softmax 128", "causal in turn", "softmax 256", "window 128"])
 def test_the_weights_of_a_block_are_made_under_products(compiled, name):
     """One exponential for each of a thread's numbers stands between the waits for S and for P V."""
     columns = 64 if name.endswith("256") else 128

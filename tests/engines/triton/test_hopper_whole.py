@@ -191,7 +191,7 @@ def test_lengths_and_widths(lengths: tuple[int, int], widths: tuple[int, int]) -
     assert FORWARD in ran
 
 
-WINDOW = (j <= i) & (i - j < 80)  # linked; with start 0, the last of 300 rows read none of 200 keys
+WINDOW = (j <= i) & (i - j < 80)  # with start 0, the last of 300 rows read none of 200 keys
 
 
 @pytest.mark.parametrize(("mask", "width", "rows"), [(None, 16, 192), (WINDOW, 72, 128)])
@@ -214,12 +214,3 @@ def test_windows(lengths: tuple[int, int]) -> None:
     with whole(processors=2) as ran:
         agrees(rg.Attention(mask=WINDOW), *arrays(2, 4, 2, *lengths, 72, 72), dtype=torch.bfloat16)
     assert {FORWARD, KEYS, QUERIES} <= set(ran)
-
-
-def test_a_window_is_linked() -> None:
-    from regard.engines.triton.hopper.tilings import Traits, tiling
-
-    assert tiling(128, 128, Traits(masked=True, uses_j=True)).linked
-    assert not tiling(64, 64, Traits(masked=True)).linked  # three warpgroups
-    assert not tiling(128, 128, Traits(masked=True, even=False)).linked
-    assert not tiling(128, 128, Traits()).linked

@@ -7,11 +7,7 @@
 The products of one block run under the weights of another: S_(t+1) and P_t V_t are issued together, the weights of
 block t+1 are made as soon as S_(t+1) is there, and P goes into its product from the registers where it was made.
 
-A program that takes many tiles may go from one to the next in the same step (S.LINKED): S of the next tile's first
-block is issued beside P V of this one's last. The rows of both are there then, so that they have two places.
-
-F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, IN_TURN, OWN_OUT, LINKED,
-HELD (tilings.Tiling).
+F: the formula's functions and flags.    S: LISTED, STAGES, WARPGROUPS, REGISTERS, IN_TURN, OWN_OUT (tilings.Tiling).
 """
 
 from .columns import columns_laid, lay_columns, make_columns
@@ -34,7 +30,6 @@ from .common import (
     release_block,
     rounds_of,
     take_turn,
-    turn,
 )
 from .names import (
     fence_async_shared,
@@ -67,11 +62,11 @@ def forward(
     S: gl.constexpr,
 ):
     """One tile of rows after another: 64 · WARPGROUPS rows, all blocks of keys that the mask lets through."""
-    held = make_tiles(left, S.HELD * S.WARPGROUPS)
+    held = make_tiles(left, S.WARPGROUPS)
     kept = make_tiles(out, S.WARPGROUPS) if S.OWN_OUT else held
     keys = make_ring(right, S.STAGES, S.WARPGROUPS)
     values = make_ring(value, S.STAGES, S.WARPGROUPS)
-    whole = (held, kept, make_barriers(S.HELD, 1), make_barriers(S.HELD, S.WARPGROUPS))
+    whole = (held, kept, make_barriers(1, 1), make_barriers(1, S.WARPGROUPS))
     memory = (whole, keys, values, make_columns(right, F, S), make_barriers(S.WARPGROUPS, 1))
     walk = (lists, order, sizes, launch)
     given = (out, total, start, data)
@@ -111,12 +106,10 @@ def load(left, right, value, data, memory, walk, F: gl.constexpr, S: gl.constexp
         b, h, tile = place_of(step, launch, sizes[0], order, S.LISTED)
         named, _some, blocks = list_of(lists, b, h, tile, sizes[3], BLOCK, S.LISTED, F.HAS_MASK)
         block = block_of(named, 0, blocks, S.LISTED)
-        own, parity = turn(step, S.HELD)
-        mbarrier.wait(empty.index(own), parity ^ 1)
-        mbarrier.expect(ready.index(own), S.WARPGROUPS * left.block_type.nbytes)
+        mbarrier.wait(empty.index(0), (step & 1) ^ 1)
+        mbarrier.expect(ready.index(0), S.WARPGROUPS * left.block_type.nbytes)
         for w in gl.static_range(S.WARPGROUPS):
-            rows = held.index(own * S.WARPGROUPS + w)
-            load_tile(left, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(own), rows)
+            load_tile(left, [b, h, (tile * S.WARPGROUPS + w) * LINES, 0], ready.index(0), held.index(w))
         group = h // sizes[1]
         for place in range(gl.maximum(blocks, 1)):  # one at least, also for rows that read nothing
             first = block * BLOCK
@@ -137,22 +130,14 @@ def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexp
     BLOCK: gl.constexpr = keys[0].shape[3]
     WIDE: gl.constexpr = values[0].shape[4]
     lines = gl.arange(0, LINES, gl.SliceLayout(1, block_layout(BLOCK)))
-    rounds = rounds_of(walk[3])
+    ring = (matrix(held.index(W)), keys, values, columns, turns)
     count = 0
-    if S.LINKED:
-        tile = tile_of(W, 0, walk, given, BLOCK, F, S)
-        left, m, l = opened(W, 0, 0, tile, memory, BLOCK, WIDE, F, S)
-    for step in range(rounds):
-        if not S.LINKED:
-            tile = tile_of(W, step, walk, given, BLOCK, F, S)
-        first, listed, here = tile
-        _block, later, named, some = listed
+    for step in range(rounds_of(walk[3])):
+        first, listed, here = tile_of(W, step, walk, given, BLOCK, F, S)
+        block, later, named, some = listed
         b, h, unit, blocks = here[0], here[1], here[4], here[9]
-        own = step % S.HELD
         acc = gl.zeros([LINES, WIDE], gl.float32, block_layout(WIDE))
-        if not S.LINKED:
-            left, m, l = opened(W, step, count, tile, memory, BLOCK, WIDE, F, S)
-        ring = (matrix(held.index(own * S.WARPGROUPS + W)), keys, values, columns, turns)
+        left, m, l = opened(W, step, count, block, here, memory, BLOCK, WIDE, F, S)
         for place in range(1, blocks):
             block = later
             later = block_of(named, place + 1, blocks if F.USES_J else some, S.LISTED)
@@ -161,15 +146,11 @@ def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexp
             )
         count += gl.maximum(blocks, 1)
         if S.OWN_OUT:
-            mbarrier.arrive(empty.index(own), count=1)
-        state = (m, l)
-        if S.LINKED and step + 1 < rounds:
-            acc, left, m, l, tile = turned_over(W, acc, left, step + 1, count, memory, walk, given, BLOCK, WIDE, F, S)
-        else:
-            mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
-            acc = warpgroup_mma_wait(0, deps=(mixed,))
+            mbarrier.arrive(empty.index(0), count=1)
+        mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
+        acc = warpgroup_mma_wait(0, deps=(mixed,))
         release_block(values, count - 1, S.STAGES)
-        y, z = finish(acc, state[0], state[1], unit, blocks, WIDE, F)
+        y, z = finish(acc, m, l, unit, blocks, WIDE, F)
         if F.SHARED:
             at = total + (b.to(gl.int64) * sizes[0] + h) * sizes[2] + first + lines
             gl.store(at, z, mask=first + lines < sizes[2])
@@ -180,7 +161,7 @@ def attend(W: gl.constexpr, memory, walk, given, F: gl.constexpr, S: gl.constexp
         store_tile(out, [b, h, first, 0], kept.index(W))
         if not S.OWN_OUT:
             wait_stores(pendings=0)
-            mbarrier.arrive(empty.index(own), count=1)
+            mbarrier.arrive(empty.index(0), count=1)
     wait_stores(pendings=0)
 
 
@@ -208,65 +189,21 @@ def opened(
     W: gl.constexpr,
     step,
     count,
-    tile,
+    block,
+    here,
     memory,
     BLOCK: gl.constexpr,
     WIDE: gl.constexpr,
     F: gl.constexpr,
     S: gl.constexpr,
 ):
-    """P of a tile's first block, as the left side of P V, and (m, l) after it."""
-    _whole, _keys, values, _columns, turns = memory
-    scores = scores_of_first(W, step, count, memory, BLOCK, S)
+    """P of a tile's first block, always with the mask, as the left side of P V, and (m, l) after it."""
+    whole, keys, values, columns, turns = memory
+    mbarrier.wait(whole[2].index(0), step & 1)
+    scores = scores_of(W, matrix(whole[0].index(W)), keys, turns, count, BLOCK, S)
     if S.IN_TURN:
         pass_turn(turns, W, S.WARPGROUPS)
     scores = warpgroup_mma_wait(0, deps=(scores,))
-    p, m, l = first_weights(scores, count, tile, memory, BLOCK, F, S)
-    return as_left(p, values, WIDE), m, l
-
-
-@jit
-def turned_over(
-    W: gl.constexpr,
-    acc,
-    left,
-    step,
-    count,
-    memory,
-    walk,
-    given,
-    BLOCK: gl.constexpr,
-    WIDE: gl.constexpr,
-    F: gl.constexpr,
-    S: gl.constexpr,
-):
-    """A tile's last P V beside S of the first block of the next, and what `opened` gives of that one."""
-    _whole, _keys, values, _columns, turns = memory
-    scores = scores_of_first(W, step, count, memory, BLOCK, S)
-    mixed = warpgroup_mma(left, block_in(values, count - 1, S.STAGES), acc, is_async=True)
-    if S.IN_TURN:
-        pass_turn(turns, W, S.WARPGROUPS)
-    tile = tile_of(W, step, walk, given, BLOCK, F, S)
-    scores = warpgroup_mma_wait(1, deps=(scores,))
-    p, m, l = first_weights(scores, count, tile, memory, BLOCK, F, S)
-    acc = warpgroup_mma_wait(0, deps=(mixed,))
-    return acc, as_left(p, values, WIDE), m, l, tile
-
-
-@jit
-def scores_of_first(W: gl.constexpr, step, count, memory, BLOCK: gl.constexpr, S: gl.constexpr):
-    """S of a tile's first block, once its rows and keys are there."""
-    held, _kept, ready, _empty = memory[0]
-    own, parity = turn(step, S.HELD)
-    mbarrier.wait(ready.index(own), parity)
-    return scores_of(W, matrix(held.index(own * S.WARPGROUPS + W)), memory[1], memory[4], count, BLOCK, S)
-
-
-@jit
-def first_weights(scores, count, tile, memory, BLOCK: gl.constexpr, F: gl.constexpr, S: gl.constexpr):
-    """P of a tile's first block, always with the mask, and (m, l) after it; its values are awaited."""
-    _whole, keys, values, columns, _turns = memory
-    block, here = tile[1][0], tile[2]
     release_block(keys, count, S.STAGES)
     m, l = begin((here[5], here[6], (0.0,), here[7]), here[4], block_layout(BLOCK), F)
     column = look(block, here, BLOCK, True, F)
@@ -276,7 +213,7 @@ def first_weights(scores, count, tile, memory, BLOCK: gl.constexpr, F: gl.conste
     if F.STAGED > 0:
         release_block(columns, count, S.STAGES)
     await_block(values, count, S.STAGES)
-    return p, m, l
+    return as_left(p, values, WIDE), m, l
 
 
 @jit

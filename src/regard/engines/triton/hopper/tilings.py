@@ -23,16 +23,11 @@ class Tiling:
     in_turn: bool = False  # the warpgroups issue their products one after another
     persistent: bool = False  # as many programs as the chip runs at once, each for many tiles
     own_out: bool = False  # y leaves from memory of its own: the next rows are loaded meanwhile
-    linked: bool = False  # a tile's first scores are made beside the last product of the one before; both above hold
 
     def __post_init__(self) -> None:
         if self.stages < 2:
             raise ValueError(
                 f"stages: at least 2, since a block is awaited before the last one is released; got {self}"
-            )
-        if self.linked and not (self.persistent and self.own_out):
-            raise ValueError(
-                f"linked: needs persistent and own_out, tiles that follow each other and room for y; got {self}"
             )
 
     @property
@@ -41,7 +36,7 @@ class Tiling:
 
     def fits(self, width: int, wide: int, staged: int) -> bool:
         """Whether rows, y, blocks of keys and values in 16 bits, and `staged` vectors of columns fit into a program."""
-        held = self.rows * 2 * (width * (1 + self.linked) + wide * self.own_out)
+        held = self.rows * 2 * (width + wide * self.own_out)
         return held + self.stages * self.columns * (2 * (width + wide) + 4 * staged) + BESIDE <= MOST
 
     @property
@@ -55,8 +50,6 @@ class Tiling:
             "LOADER": loader,
             "IN_TURN": self.in_turn,
             "OWN_OUT": self.own_out,
-            "LINKED": self.linked,
-            "HELD": 1 + self.linked,  # tiles of rows that have a place
         }
 
     @property
@@ -91,8 +84,7 @@ def tiling(width: int, wide: int, traits: Traits, staged: int = 0) -> Tiling:
     persistent = columns == 128 and not (traits.offsets or traits.columns) and (traits.even or three)
     deep = columns == 64 or (not persistent and not traits.exponential)
     stages = 2 if widest == 256 else 3 if deep or widest <= 64 else 2
-    linked = False
-    found = Tiling(columns, stages, 3 if three else 2, False, persistent, persistent or width != wide, linked)
+    found = Tiling(columns, stages, 3 if three else 2, False, persistent, persistent or width != wide)
     while not found.fits(width, wide, staged):
         found = replace(found, stages=found.stages - 1)
     return found
