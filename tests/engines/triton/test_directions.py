@@ -98,6 +98,15 @@ def test_torch_func_differentiates_directions() -> None:
     torch.testing.assert_close(found, wanted, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.jit.script, in torch.func
+def test_torch_func_maps_no_directions() -> None:
+    q, k, v = (drawn(3, 1, 2, 19, 8) for _ in range(3))
+    with pytest.raises(rg.EngineError, match="vmap: triton"):
+        torch.func.vmap(lambda q, k, v: ATTENTIONS["shared"](q, k, v, engine="triton"))(q, k, v)
+    with pytest.raises(rg.EngineError, match="jvp: triton"):
+        torch.func.jvp(lambda x: ATTENTIONS["shared"](x, k[0], v[0], engine="triton"), (q[0],), (q[1],))
+
+
 def test_a_compiler_keeps_lengths_in_its_graph() -> None:
     q, k, v = (drawn(1, 2, 19, 8).requires_grad_() for _ in range(3))
     run = torch.compile(

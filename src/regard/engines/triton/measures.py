@@ -52,6 +52,22 @@ class Measured(Once):  # type: ignore[misc]
         return slope.to(x.dtype).masked_fill(g == 0, 0.0), None
 
 
+class Lengths(Once):  # type: ignore[misc]
+    """1/‖x‖ of each vector, as (B, heads, length), with no gradient of its own: see `templates.directions`."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return torch.ops.regard.lengths(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, _inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(_ctx: Any, _g: Any) -> Any:
+        return None
+
+
 class MeasuredBy(Once):  # type: ignore[misc]
     """xᵀ M x of each vector, as (B, heads, length, 1)."""
 

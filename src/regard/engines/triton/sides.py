@@ -24,7 +24,7 @@ from ..reading import Reading
 from ..vectors import is_constant, reading
 from .extremes import Tiles
 from .keeping import Kept, is_captured, starts
-from .measures import Measured, MeasuredBy, Turned, wide
+from .measures import Lengths, Measured, MeasuredBy, Turned, wide
 from .program import LENGTHS, LOG2E, PRODUCT, ROW_STEP, SQUARES, Program, program
 from .verdicts import verdicts
 
@@ -153,7 +153,7 @@ def _metric_squares(call: Call, pair: Pair, q: Any, k: Any) -> dict[str, Any]:
 
 def _lengths(call: Call, side: str, node: Any) -> Any:
     """c/‖q‖ or c/‖k‖, (B, H, length), without a gradient: the kernels give q and k the whole of theirs."""
-    found = torch.ops.regard.lengths((call.q if side == "q" else call.k).detach())
+    found = Lengths.apply(call.q if side == "q" else call.k)
     scale = float(node.as_coeff_Mul()[0])
     found = found if scale == 1.0 else scale * found
     return found if side == "q" else _repeated(call, found)

@@ -199,8 +199,9 @@ def opened(
 ):
     """P of a tile's first block, always with the mask, as the left side of P V, and (m, l) after it."""
     whole, keys, values, columns, turns = memory
-    mbarrier.wait(whole[2].index(0), step & 1)
-    scores = scores_of(W, matrix(whole[0].index(W)), keys, turns, count, BLOCK, S)
+    held, _kept, ready, _empty = whole
+    mbarrier.wait(ready.index(0), step & 1)
+    scores = scores_of(W, matrix(held.index(W)), keys, turns, count, BLOCK, S)
     if S.IN_TURN:
         pass_turn(turns, W, S.WARPGROUPS)
     scores = warpgroup_mma_wait(0, deps=(scores,))

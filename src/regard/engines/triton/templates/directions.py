@@ -20,7 +20,7 @@ from ..starting import sixteens, start
 from .common import Constants, put, tile
 from .launch import near, padded, strided
 
-ROWS = 64  # of one program
+ROWS = {2: 64, 4: 16}  # of one program, by the bytes of a number: those of float32 become float64
 
 
 @triton.jit
@@ -75,6 +75,7 @@ def across(x: Any, dx: Any) -> None:
 
 def _start(kernel: Any, x: Any, other: Any) -> None:
     batch, heads, length, width = x.shape
-    sizes = Constants(ROWS=ROWS, VALUE=int(width), VALUE_PADDED=padded(int(width)))
-    grid = (triton.cdiv(length, ROWS) * heads * batch,)
+    rows = ROWS[x.element_size()]
+    sizes = Constants(ROWS=rows, VALUE=int(width), VALUE_PADDED=padded(int(width)))
+    grid = (triton.cdiv(length, rows) * heads * batch,)
     start(kernel, grid, strided(near(x)), other, (heads, *sixteens(length)), sizes, num_warps=4)
