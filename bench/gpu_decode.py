@@ -14,12 +14,12 @@ import time
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import gpu_sweep
 import torch
 from gpu_parts.cases import REAL
 from gpu_parts.crowd import crowd
 from gpu_parts.measuring import Clock, Work, copy, in_rounds, quartiles
 from gpu_parts.peers import GPU
-from gpu_sweep import FORMULAS
 
 from regard.engines.call import prepare
 from regard.engines.triton import operator
@@ -46,10 +46,10 @@ class Variant(NamedTuple):
         return f"{self.columns} keys, {self.warps} warps, {self.stages} stages, {self.resident} resident"
 
 
-def variants(formula: str, options: argparse.Namespace) -> list[Variant]:
+def variants(formula: str, queries: int, heads: tuple[int, int], keys: int) -> list[Variant]:
     """Those that are tried."""
-    asked = formula, options.queries, tuple(options.heads), options.keys
-    few = options.queries * options.heads[0] // options.heads[1] <= decode.FEW_ROWS
+    asked = formula, queries, heads, keys
+    few = queries * heads[0] // heads[1] <= decode.FEW_ROWS
     shapes = ((64, 4, 3), (64, 4, 4), (64, 4, 2), (128, 4, 2), (32, 4, 4), (128, 8, 2) if few else (64, 8, 3))
     return [Variant(*asked, *shape, resident) for shape in shapes for resident in (2, 1)]
 
@@ -57,10 +57,10 @@ def variants(formula: str, options: argparse.Namespace) -> list[Variant]:
 @lru_cache(maxsize=1)
 def ready(formula: str, queries: int, heads: tuple[int, int], keys: int) -> Pass:
     """The pass of one formula, its arrays drawn."""
-    generator = torch.Generator(device="cuda").manual_seed(0)
+    generator = torch.Generator(device=gpu_sweep.DEVICE).manual_seed(0)
     shapes = (heads[0], queries, 128), (heads[1], keys, 128), (heads[1], keys, 128)
-    q, k, v = (torch.randn((1, *shape), generator=generator, device="cuda").bfloat16() for shape in shapes)
-    call = prepare(FORMULAS[formula], q, k, v, tables={})
+    q, k, v = (torch.randn((1, *shape), generator=generator, device=gpu_sweep.DEVICE).bfloat16() for shape in shapes)
+    call = prepare(gpu_sweep.FORMULAS[formula], q, k, v, tables={})
     tensors, fixed = operator._arguments(call, sides(call))
     return Pass.of(*fixed.split(tensors), *fixed.rest, [])
 
@@ -106,11 +106,13 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=16)
     parser.add_argument("--heads", type=int, nargs=2, default=[32, 8])
     parser.add_argument("--keys", type=int, default=REAL.keys)
-    parser.add_argument("--formulas", nargs="+", default=["softmax", "soft-cap"], choices=FORMULAS)
+    parser.add_argument("--formulas", nargs="+", default=["softmax", "soft-cap"], choices=gpu_sweep.FORMULAS)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=14)
     options = parser.parse_args()
-    groups = {formula: variants(formula, options) for formula in options.formulas}
+    groups = {
+        formula: variants(formula, options.queries, tuple(options.heads), options.keys) for formula in options.formulas
+    }
     jobs = [[variant] for group in groups.values() for variant in group]
     failed = {
         variant: answer for variant, answer in crowd(compiled, jobs, options.processes, 60, time.time() + 120) if answer

@@ -38,6 +38,7 @@ from regard.engines.triton.sides import sides
 from regard.engines.triton.templates import kept, launch
 from regard.engines.triton.tilings import Tiling
 
+DEVICE = "cuda"
 SCORE, WINDOW = dot / sqrt(rg.d), 1024
 FORMULAS: dict[str, rg.Attention] = {
     "softmax": rg.Attention(),
@@ -80,15 +81,15 @@ class Ready(NamedTuple):
 @lru_cache(maxsize=1)
 def ready(name: str, width: int, length: int) -> Ready:
     attention, heads, batch = FORMULAS[name], 2048 // width, 2
-    generator = torch.Generator(device="cuda").manual_seed(0)
+    generator = torch.Generator(device=DEVICE).manual_seed(0)
 
     def draw(*shape: int) -> Any:
-        return torch.randn(shape, generator=generator, device="cuda")
+        return torch.randn(shape, generator=generator, device=DEVICE)
 
     q, k, v, dy = (draw(batch, heads, length, width).bfloat16() for _ in range(4))
     made = {
         "bias": lambda: draw(heads, 131073),
-        "ids": lambda: packed(batch, length, "cuda"),
+        "ids": lambda: packed(batch, length, DEVICE),
     }
     torch.manual_seed(0)  # documents
     tables = {table: made[table]() for table in attention.ranks}
@@ -191,7 +192,7 @@ def timed(variant: Variant, right: dict[str, Any]) -> tuple[float, float]:
 def cudnn(width: int, length: int, is_causal: bool) -> float:
     """TFLOP/s of PyTorch's own kernel, forward."""
     heads = 2048 // width
-    q, k, v = (torch.randn(2, heads, length, width, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    q, k, v = (torch.randn(2, heads, length, width, device=DEVICE, dtype=torch.bfloat16) for _ in range(3))
 
     def run() -> Any:
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)

@@ -1,7 +1,7 @@
 """Python's part of a call of the fused engine, without a GPU: a driver that is played takes every launch and runs none.
 
     python bench/launching.py        prints a table and keeps bench/results/launching.json
-    python bench/launching.py --once   starts every kernel of both templates, and of decoding, once: prints how many
+    python bench/launching.py --once   starts every kernel of both templates, of decoding and of sweeps once: how many
 
 The host's side runs as on Hopper, with Triton's own launcher in C. Arrays lie on the CPU, on one thread: what PyTorch
 adds for a GPU is left out. Told are milliseconds of a call, forward and both ways, the kernels that it starts, and its
@@ -162,6 +162,26 @@ def started() -> dict[str, dict[str, int]]:
     for name, (attention, tables) in cases(keys).items():
         found[name] = {how: launched(attention, q, tables, how) for how in ("hopper", "triton")}
         found[name]["decoding"] = launched(attention, few, tables, None)
+    return {**found, "sweeps": swept(count)}
+
+
+def swept(count: Callable[[], int]) -> dict[str, int]:
+    """How many kernels one run starts in `gpu_sweep.py`, by what is swept, and in `gpu_decode.py`."""
+    import gpu_decode
+    import gpu_sweep
+
+    gpu_sweep.DEVICE = "cpu"
+    runs = {}
+    for kernel in gpu_sweep.PRODUCTS:
+        tiles = next(gpu_sweep.tilings(kernel, WIDTH))
+        runs[kernel] = gpu_sweep.runner(gpu_sweep.Variant("documents", WIDTH, 1024, kernel, tiles))
+    variant = gpu_decode.variants("soft-cap", 16, (4, 2), 1024)[0]
+    runs["decoding"] = lambda: gpu_decode.run(variant)
+    found = {}
+    for name, run in runs.items():
+        before = count()
+        run()
+        found[name] = int(count()) - before
     return found
 
 

@@ -29,6 +29,9 @@ def test_every_kernel_starts() -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
+    sweeps = found.pop("sweeps")
+    one = dict.fromkeys(("forward", "rows", "keys", "triton", "triton rows", "triton keys"), 1)
+    assert sweeps == one | {"both": 2, "triton both": 2, "decoding": 2}
     assert {"softmax", "documents", "relative"} <= set(found)
     for name, started in found.items():
         sums = name == "relative"  # of the bias, by a kernel of their own
