@@ -97,11 +97,16 @@ def waits_at_once(code: str) -> bool:
 
 def halts(code: str) -> bool:
     """Whether copies are awaited between the first product of a loop and the second: no weights are made meanwhile."""
-    products = 0
+    products = None  # outside of loops
     for line in code.splitlines():
-        products = 0 if " scf.for " in line else products + (" ttng.warp_group_dot " in line)
-        if products == 1 and " ttg.async_wait " in line:
-            return True
+        if " scf.for " in line:
+            products = 0
+        elif " scf.yield " in line:
+            products = None
+        elif products is not None:
+            products += " ttng.warp_group_dot " in line
+            if products == 1 and " ttg.async_wait " in line:
+                return True
     return False
 
 
